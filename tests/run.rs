@@ -38,7 +38,7 @@ pub struct Ended {
 pub const LAB_OPTIONS: [&str; 4] = [
     "tracking=cct",
     "tracking=paper",
-    "record=calls",
+    "calls=on",
     "encoding=static",
 ];
 

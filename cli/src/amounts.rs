@@ -7,12 +7,25 @@ pub fn format_amount(amount: f64, unit: &str) -> String {
     let sign = if amount < 0.0 { "-" } else { "" };
     let size = amount.abs();
     let text = match unit {
-        "bytes" => format_bytes(size),
+        "bytes" => format_bytes(size, false),
         "ns" => format_nanos(size),
         "" => format_number(size),
         unit => format!("{} {unit}", format_number(size)),
     };
     format!("{sign}{text}")
+}
+
+/// Formats bytes that are estimated from samples, with three significant digits.
+pub fn format_estimated_bytes(bytes: u64) -> String {
+    format_bytes(round_estimate(bytes) as f64, true)
+}
+
+/// Rounds an estimate to three significant digits.
+pub fn round_estimate(amount: u64) -> u64 {
+    let digits = amount.checked_ilog10().map_or(1, |log| log + 1);
+    let unit = 10_u64.pow(digits.saturating_sub(3));
+    let halves = amount.saturating_add(unit / 2);
+    halves - halves % unit
 }
 
 /// Formats an amount with its sign, also `+`.
@@ -36,7 +49,8 @@ pub fn format_growth(old: f64, new: f64) -> String {
     }
 }
 
-fn format_bytes(size: f64) -> String {
+/// `is_estimate`: amounts of hundreds have no decimals.
+fn format_bytes(size: f64, is_estimate: bool) -> String {
     const UNITS: [&str; 6] = ["bytes", "kB", "MB", "GB", "TB", "PB"];
     let mut shown = size;
     let mut units = UNITS.into_iter();
@@ -51,6 +65,7 @@ fn format_bytes(size: f64) -> String {
         "bytes" if shown == 1.0 => "1 byte".to_owned(),
         "bytes" => format!("{} bytes", format_number(shown)),
         unit if shown < 10.0 => format!("{shown:.2} {unit}"),
+        unit if shown >= 100.0 && is_estimate => format!("{shown:.0} {unit}"),
         unit => format!("{shown:.1} {unit}"),
     }
 }
@@ -98,6 +113,32 @@ mod amounts_tests {
         ];
         for (amount, unit, text) in cases {
             assert_eq!(format_amount(amount, unit), text);
+        }
+    }
+
+    #[test]
+    fn estimates_have_three_digits() {
+        for (amount, rounded) in [
+            (0, 0),
+            (7, 7),
+            (999, 999),
+            (1_234, 1_230),
+            (1_235, 1_240),
+            (9_996, 10_000),
+            (123_456_789, 123_000_000),
+            (u64::MAX, 18_400_000_000_000_000_000),
+        ] {
+            assert_eq!(round_estimate(amount), rounded);
+        }
+        for (bytes, text) in [
+            (0, "0 bytes"),
+            (812, "812 bytes"),
+            (1_239, "1.24 kB"),
+            (12_345, "12.3 kB"),
+            (144_499, "144 kB"),
+            (999_600, "1.00 MB"),
+        ] {
+            assert_eq!(format_estimated_bytes(bytes), text);
         }
     }
 

@@ -92,7 +92,7 @@ impl ChromeTraceWriter<'_> {
             info.is_none_or(|info| info.kind == kind)
         };
         // The file has no frames of other kinds.
-        if !selection.event.as_deref().is_none_or(is_kind) {
+        if !selection.event().is_none_or(is_kind) {
             return Ok(());
         }
         let explanation = match self.described_events.entry((event.id, event.event)) {

@@ -8,7 +8,7 @@ use lucce_filter::{ClassFilter, PatternList};
 use super::{CommandError, open_profile, prefix_path, print_diagnostic};
 
 /// Whose frames are shown, and whether the program's arguments are.
-#[derive(clap::Args, Default)]
+#[derive(clap::Args, Clone, Default)]
 pub struct ClassFilterArgs {
     /// Show only frames of matching classes, e.g. 'org.h2.*+com.acme.Foo'; events stay with the innermost remaining frame
     #[arg(long, value_name = "PATTERNS", value_parser = PatternList::parse)]
@@ -62,15 +62,18 @@ impl ClassFilterArgs {
     /// Opens a log or symbols and applies these options, for commands that decode context ids and need no counters.
     pub fn open_for_numbers(&self, path: &Path) -> Result<Profile, CommandError> {
         let mut profile = open_profile(path)?;
-        if self.arguments {
-            profile.show_arguments();
-        }
         if let Some(bursts) = summarize_bursts(&profile).filter(|_| !is_symbols(&profile)) {
             print_diagnostic(prefix_path(path, bursts));
         }
         if let Some(delay) = read_counting_delay(&profile).filter(|_| !is_symbols(&profile)) {
             print_diagnostic(prefix_path(path, delay));
         }
+        self.apply(&mut profile);
+        Ok(profile)
+    }
+
+    /// Applies these options to a run.
+    pub fn apply(&self, profile: &mut Profile) {
         let mut app = PatternList::default();
         self.app
             .iter()
@@ -78,11 +81,13 @@ impl ClassFilterArgs {
         if !app.is_empty() {
             profile.classify_code(&app);
         }
+        if self.arguments {
+            profile.show_arguments();
+        }
         let filter = self.class_filter();
         if !filter.is_open() {
             profile.restrict_scope(&filter);
         }
-        Ok(profile)
     }
 }
 

@@ -5,6 +5,7 @@
 //! than the noise. `run_facts` reports what makes counts hard to compare.
 
 mod change_row;
+mod line_source;
 mod run_facts;
 mod shifts;
 
@@ -14,43 +15,36 @@ use std::hash::Hash;
 use std::path::PathBuf;
 
 use lucce_decoder::{
-    ALLOC, GroupBy, GroupKey, Measure, MergedCounter, MergedProfile, NodeId, Profile,
+    ALLOC, GroupBy, GroupKey, Measure, MergedCounter, MergedProfile, NodeId, Profile, StackFrame,
 };
 
 pub use change_row::ChangeRow;
 pub use run_facts::{CompareRemark, RemarkSeverity, RunFacts};
 pub use shifts::{LineShift, LineShifts};
 
+use line_source::LineSource;
+
 use super::amounts::format_amount;
 use super::output::grouped;
 use super::progress::ProgressMeter;
-use super::selection::{RowFilter, SelectedRun, Selection};
-use super::{CommandError, CommandStatus, SortArg, prefix_path, report_damage};
+use super::selection::{IdleArgs, RowFilter, SelectedRun, Selection, SortArgs};
+use super::{CommandError, CommandStatus, prefix_path, report_damage};
 
 /// Which events, and what they are compared by.
 #[derive(clap::Args)]
 pub struct CompareArgs {
-    /// Compare this amount, and sort by it [default: value; count for events without values]
-    #[arg(long, value_name = "KEY", value_enum)]
-    pub sort: Option<SortArg>,
+    #[command(flatten)]
+    pub order: SortArgs,
     /// Divide by the number of events of this kind, e.g. requests that the program counts by CallContext.event
     #[arg(long, value_name = "KIND")]
     pub per: Option<String>,
-    /// Join stack traces without line numbers, which move when a program is edited
+    /// Join stack traces without line numbers, which move when a program is edited; the newest run's lines are shown
     #[arg(long)]
     pub no_lines: bool,
-    /// Compare waits of idle pool threads too, instead of one line for them (kinds that count time)
-    #[arg(long)]
-    pub idle: bool,
+    #[command(flatten)]
+    pub idle: IdleArgs,
     #[command(flatten)]
     pub selection: Selection,
-}
-
-impl CompareArgs {
-    /// The amount of the sort key, if one is named.
-    pub fn requested_measure(&self) -> Option<Measure> {
-        self.sort.and_then(SortArg::to_measure)
-    }
 }
 
 /// The runs of both sides.
@@ -69,6 +63,9 @@ pub struct RunComparison {
     filter: RowFilter,
     /// Whether contexts are joined without lines.
     no_lines: bool,
+    /// If so: the lines of the last new run, and those of the last old run.
+    new_lines: Option<LineSource>,
+    old_lines: Option<LineSource>,
     /// Whether waits of idle threads are compared.
     with_idle: bool,
     /// One element for each run.
@@ -96,14 +93,20 @@ impl RunComparison {
         let mut joined = MergedProfile::default();
         let mut end = CommandStatus::Fine;
         let mut facts = Vec::new();
-        for path in old.iter().chain(new) {
+        let (mut old_lines, mut new_lines) = (None, None);
+        for (run, path) in old.iter().chain(new).enumerate() {
             let SelectedRun { profile, status } = what.selection.open_run(path, false)?;
             end = end.max(status);
             facts.push(RunFacts::new(path, &profile));
             add_profile(&mut joined, &profile, what.no_lines);
             end = report_damage(path, profile.damage.as_ref(), end);
+            if what.no_lines && run + 1 == old.len() {
+                old_lines = Some(LineSource::new(profile, &joined, run));
+            } else if what.no_lines && run + 1 == old.len() + new.len() {
+                new_lines = Some(LineSource::new(profile, &joined, run));
+            }
         }
-        let (kind, unit) = choose_kind(&facts, what.selection.event.as_deref());
+        let (kind, unit) = choose_kind(&facts, what.selection.event());
         let Some(number) = joined.find_kind(&kind) else {
             return Err(CommandError::Usage(format!(
                 "none of the logs has events of kind {kind:?}"
@@ -118,7 +121,9 @@ impl RunComparison {
             unit,
             number,
             no_lines: what.no_lines,
-            with_idle: what.idle,
+            new_lines,
+            old_lines,
+            with_idle: what.idle.idle,
             remarks: run_facts::all_remarks(&facts, &kind, what.selection.is_whole_kind()),
             facts,
             kind,
@@ -127,7 +132,7 @@ impl RunComparison {
         compared
             .remarks
             .extend(compared.empty_remark(&what.selection));
-        compared.choose_measure(what.requested_measure());
+        compared.choose_measure(what.order.measure());
         compared.divide_per_event(old.iter().chain(new), what.per.as_deref())?;
         compared.remarks.extend(compared.idle_remark());
         compared.remarks.extend(compared.outside_remark());
@@ -160,6 +165,23 @@ impl RunComparison {
         }
         let text = format!("{} in any run", selection.nothing_matches(&self.kind));
         Some(CompareRemark::new(RemarkSeverity::Incomparable, text))
+    }
+
+    /// The frames of a context, innermost first.
+    fn change_frames(&self, change: &AmountChange) -> Vec<StackFrame> {
+        let Some(key @ GroupKey::Context(node, _)) = change.key else {
+            return Vec::new();
+        };
+        let mut frames = self.merged.path_frames(node);
+        let is_new = change.new.iter().any(|amount| *amount > 0.0);
+        let lines = match is_new {
+            true => &self.new_lines,
+            false => &self.old_lines,
+        };
+        if let Some(lines) = lines {
+            lines.set_lines(key, &mut frames);
+        }
+        frames
     }
 
     /// Each side in one line: command, JVM and number of runs.

@@ -73,7 +73,7 @@ struct DiffReport<'c> {
 
 pub fn run(args: &DiffArgs) -> Result<CommandStatus, CommandError> {
     let (old, new) = split_sides(args)?;
-    SortArg::check_total(args.what.sort, args.by.includes_callees())?;
+    SortArg::check_total(args.what.order.sort, args.by.includes_callees())?;
     if let Some(page) = &args.html {
         return write_page(args, (old, new), page);
     }
@@ -144,8 +144,8 @@ fn write_page(
     let files = [old.clone(), new.clone()];
     let opening = PageOpening {
         tab: "difference".into(),
-        kind: args.what.selection.event.clone().unwrap_or_default(),
-        measure: match args.what.requested_measure() {
+        kind: args.what.selection.event().unwrap_or_default().to_owned(),
+        measure: match args.what.order.measure() {
             None => String::new(),
             Some(Measure::Value) => "value".into(),
             Some(Measure::Count) => "count".into(),

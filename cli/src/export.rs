@@ -13,7 +13,7 @@ use lucce_export::{ExportCount, ExportEvent};
 
 use super::output::{format_plural, write_output};
 use super::progress::ProgressMeter;
-use super::selection::{SelectedRun, Selection};
+use super::selection::{SelectedRun, Selection, StreamCountArgs};
 use super::threshold::{ThresholdArgs, warn_if_traces_are_large};
 use super::time_window;
 use super::{
@@ -51,9 +51,8 @@ pub struct ExportArgs {
     threshold: ThresholdArgs,
     #[command(flatten)]
     selection: Selection,
-    /// Count the events of the stream (agent option record=stream); implied by --from, --to and --thread
-    #[arg(long)]
-    stream: bool,
+    #[command(flatten)]
+    counted: StreamCountArgs,
     /// Write to this file [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     out: Option<PathBuf>,
@@ -75,7 +74,7 @@ const OWN: [(&str, &str); 2] = [
     ),
     (
         "chrome",
-        "The stream's events as a time line, for about:tracing or Perfetto (agent option record=stream)",
+        "The stream's events as a time line, for about:tracing or Perfetto (agent option stream=on)",
     ),
 ];
 
@@ -102,7 +101,9 @@ pub fn run(args: &ExportArgs) -> Result<CommandStatus, CommandError> {
         let text = "--content-ids are labels, and collapsed and chrome have none";
         return Err(CommandError::Usage(text.into()));
     }
-    if !args.selection.tagged.is_unrestricted() && matches!(args.format, ExportFormatArg::Chrome) {
+    if !args.selection.counts.tagged.is_unrestricted()
+        && matches!(args.format, ExportFormatArg::Chrome)
+    {
         let text = "--tag is for sums, and chrome has single events";
         return Err(CommandError::Usage(text.into()));
     }
@@ -129,25 +130,22 @@ fn export_other(
     let times = exports_events(args, format)
         .then(|| time_window::read_stream(&args.file))
         .transpose()?;
-    let filter = args.selection.event_filter();
     let (mut profile, streamed) = match &times {
         Some(stream) => {
-            let profile = args.selection.classes.open_log(&args.file)?;
+            let profile = args.selection.counts.classes.open_log(&args.file)?;
             let status = time_window::check_stream(&args.file, &profile, stream)?;
             (profile, status)
         }
         None => {
-            let run = args.selection.open_run(&args.file, args.stream)?;
+            let run = args.selection.open_run(&args.file, args.counted.stream)?;
             (run.profile, run.status)
         }
     };
-    let event = args.selection.event.as_deref();
+    let event = args.selection.event();
     if let Some(event) = event.filter(|event| !has_followed_objects(&profile, event)) {
         find_kind(&args.file, &profile, Some(event), streamed)?;
     }
-    if filter.has_patterns() {
-        profile.events = filter.select_counters(&profile, &profile.events);
-    }
+    args.selection.counts.patterns.limit_counters(&mut profile);
     if args.content_ids && !format.has_content_ids() {
         let name = format.name();
         let text = format!("--format {name} has no room for --content-ids");
@@ -155,7 +153,7 @@ fn export_other(
     }
     let bar = ProgressMeter::new("decoding", profile.events.context_ids().len() as u64);
     let options = ExportOptions {
-        kind: args.selection.event.as_deref(),
+        kind: args.selection.event(),
         value: args.measure,
         leaf_type: args.leaf_type,
         content_ids: args.content_ids,
@@ -183,7 +181,7 @@ fn export_other(
     if let Some(stream) = &times {
         time_window::warn_about_unstreamed(&args.file, &profile, stream);
     }
-    if left_out.get() > 0 && args.selection.event.is_none() && !profile.is_restricted() {
+    if left_out.get() > 0 && args.selection.event().is_none() && !profile.is_restricted() {
         let events = format_plural(left_out.get(), "event");
         print_diagnostic(prefix_path(
             &args.file,
@@ -198,12 +196,12 @@ fn exports_events(args: &ExportArgs, format: &dyn lucce_export::ExportFormat) ->
     format.has_times()
         && events_path(&args.file).exists()
         && !args.threshold.is_set()
-        && args.selection.tagged.is_unrestricted()
+        && args.selection.counts.tagged.is_unrestricted()
         && !args.selection.event_filter().has_patterns()
 }
 
 fn export_collapsed(args: &ExportArgs) -> Result<CommandStatus, CommandError> {
-    let side = CollapsedSide::open(args, &args.file, args.selection.event.as_deref())?;
+    let side = CollapsedSide::open(args, &args.file, args.selection.event())?;
     let value = Measure::resolve(args.measure, &side.kind.unit, side.contexts.total_value());
     let mut collapsed = side.collapse_stacks(value, args.leaf_type);
     let whole = collapsed.total_value();
@@ -243,7 +241,7 @@ impl CollapsedSide {
         let SelectedRun {
             profile,
             status: streamed,
-        } = args.selection.open_run(file, args.stream)?;
+        } = args.selection.open_run(file, args.counted.stream)?;
         let kind = kind(&profile, streamed)?;
         let events = profile.events_of_kind(&kind.name);
         let bar = ProgressMeter::new("decoding", events.context_ids().len() as u64);
@@ -275,7 +273,7 @@ impl CollapsedSide {
 
 /// Writes the stacks of two runs.
 fn export_difference(args: &ExportArgs, old: &Path) -> Result<CommandStatus, CommandError> {
-    let new = CollapsedSide::open(args, &args.file, args.selection.event.as_deref())?;
+    let new = CollapsedSide::open(args, &args.file, args.selection.event())?;
     let old = CollapsedSide::open_with_kind(args, old, |_, _| Ok(new.kind.clone()))?;
     let value = Measure::resolve(args.measure, &new.kind.unit, new.contexts.total_value());
     let of_both = [&old, &new].map(|side| side.collapse_stacks(value, args.leaf_type));
@@ -305,9 +303,9 @@ fn export_chrome(args: &ExportArgs) -> Result<CommandStatus, CommandError> {
     }
     args.selection.times.check_order()?;
     let stream = time_window::read_stream(&args.file)?;
-    let profile = &args.selection.classes.open_log(&args.file)?;
+    let profile = &args.selection.counts.classes.open_log(&args.file)?;
     let end = time_window::check_stream(&args.file, profile, &stream)?;
-    find_kind(&args.file, profile, args.selection.event.as_deref(), end)?;
+    find_kind(&args.file, profile, args.selection.event(), end)?;
     let write = |mut out: &mut dyn Write| {
         args.selection.times.with_window(|window| {
             let wanted = (window, &args.selection);

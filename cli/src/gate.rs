@@ -92,7 +92,7 @@ enum GateVerdict {
 
 pub fn run(args: &GateArgs) -> Result<CommandStatus, CommandError> {
     // A gate compares contexts, which have no callees.
-    SortArg::check_total(args.what.sort, false)?;
+    SortArg::check_total(args.what.order.sort, false)?;
     let mut targets = args.junit.iter().chain(&args.markdown);
     targets.try_for_each(|path| refuse_lucce_file(path))?;
     let compared = match RunComparison::open_runs(&args.base, &args.new, &args.what) {
@@ -193,7 +193,7 @@ impl<'c> GateResult<'c> {
 
     /// The result if nothing could be compared.
     fn from_failure(args: &GateArgs, failure: &CommandError) -> GateResult<'c> {
-        let kind = args.what.selection.event.as_deref().unwrap_or("events");
+        let kind = args.what.selection.event().unwrap_or("events");
         GateResult {
             verdict: GateVerdict::NotJudged,
             title: format_title(kind, &args.what),
@@ -257,7 +257,7 @@ fn format_reason(doubt: &CompareRemark) -> String {
 /// The title: `alloc per request through com\.acme\.`
 fn format_title(kind: &str, what: &CompareArgs) -> String {
     let per = what.per.as_ref();
-    let through = what.selection.through.as_ref();
+    let through = what.selection.counts.patterns.through.as_ref();
     format!(
         "{}{}{}",
         EscapedText(kind),

@@ -21,6 +21,7 @@ mod export;
 mod fleet;
 mod gate;
 mod holders;
+mod init;
 mod lab;
 mod leaks;
 mod list;
@@ -99,6 +100,7 @@ enum CliCommand {
     Fleet(fleet::FleetCommandArgs),
     Lab(lab::LabArgs),
     Leaks(leaks::LeaksArgs),
+    Init(init::InitArgs),
     Stream(stream::StreamArgs),
     Man(man::ManArgs),
     Completions(completions::CompletionsArgs),
@@ -121,7 +123,7 @@ const COMMAND_GROUPS: [(&str, &[&str]); 7] = [
     ("Leaks", &["leaks"]),
     ("Fleet", &["fleet", "push"]),
     ("Lab", &["lab"]),
-    ("Setup", &["man", "completions"]),
+    ("Setup", &["init", "man", "completions"]),
 ];
 
 /// The definition of the command line: its help lists the commands under headings.
@@ -239,6 +241,7 @@ fn main() -> ExitCode {
         CliCommand::Fleet(args) => fleet::run(&args),
         CliCommand::Lab(args) => lab::run(&args),
         CliCommand::Leaks(args) => leaks::run(&args),
+        CliCommand::Init(args) => init::run(&args),
         CliCommand::Stream(args) => stream::run(&args),
         CliCommand::Man(args) => man::run(&args),
         CliCommand::Completions(args) => completions::run(&args),

@@ -68,7 +68,8 @@ pub fn refuse_lucce_file(target: &Path) -> Result<(), CommandError> {
 /// The first bytes of logs, streams, symbols and recordings of calls.
 const FILE_MAGIC_PREFIX: &[u8] = b"LUCCE";
 
-fn is_lucce_file(path: &Path) -> bool {
+/// Whether the file is a log, a stream, symbols or a recording of calls.
+pub fn is_lucce_file(path: &Path) -> bool {
     let mut start = [0; FILE_MAGIC_PREFIX.len()];
     let read = File::open(path).and_then(|mut file| file.read_exact(&mut start));
     // Packed logs have the magic bytes inside.

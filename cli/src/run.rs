@@ -3,13 +3,16 @@
 use std::convert::Infallible;
 use std::env;
 use std::ffi::{OsStr, OsString};
+use std::fs::{self, File};
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use lucce_options::StartMode;
+use lucce_options::placeholders::{Placeholder, expand_placeholders};
 
+use super::output::is_lucce_file;
 use super::recording_args::{RecordingArgs, options_text};
 use super::{CommandError, CommandStatus};
 
@@ -25,13 +28,13 @@ const FOR_ALL: &str = "JAVA_TOOL_OPTIONS";
 /// `--opt only=MAIN_CLASS` records some of them.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
-  lucce run --events alloc --out run-%p.lucce -- java -jar app.jar
+  lucce run --events alloc --out run-%p.lucce java -jar app.jar
   lucce run --opt only=com.acme.Server -- bash -c './start.sh --port 8080'")]
 pub struct RunArgs {
     #[command(flatten)]
     recording: RecordingArgs,
-    /// Command to run, and its arguments
-    #[arg(last = true, required = true, value_name = "COMMAND")]
+    /// Command to run, and its arguments; options of `run` stand before it
+    #[arg(trailing_var_arg = true, required = true, value_name = "COMMAND")]
     command: Vec<OsString>,
 }
 
@@ -92,14 +95,52 @@ fn exec_program(command: &mut Command) -> Result<Infallible, io::Error> {
 /// starts may have another, so a given path of the log is then absolute.
 fn format_agent_options(args: &RunArgs, is_java: bool) -> Result<String, CommandError> {
     let mut options = args.recording.parse_options(StartMode::WithJvm)?;
-    if !is_java && args.recording.names_log() {
-        options.out = std::path::absolute(&options.out)?;
+    if args.recording.names_log() {
+        check_log_path(&options.out)?;
+        if !is_java {
+            options.out = std::path::absolute(&options.out)?;
+        }
     }
     let text = options_text(&options, StartMode::WithJvm)?;
     Ok(match text.is_empty() {
         true => text,
         false => format!("={text}"),
     })
+}
+
+/// Checks that the agent can create the log: a run without it would be in vain. Placeholders are replaced as the agent
+/// does it, with this process's id, which is also the id of a JVM.
+fn check_log_path(out: &Path) -> Result<(), CommandError> {
+    let refused =
+        |path: &Path, why: String| usage_error(format!("cannot write {}: {why}", path.display()));
+    let text = out.to_string_lossy();
+    let resolve = |placeholder: Placeholder<'_>| match placeholder {
+        Placeholder::ProcessId => Ok(std::process::id().to_string()),
+        Placeholder::StartTime => Ok("0".to_owned()),
+        Placeholder::Variable(name) => {
+            env::var(name).map_err(|_| format!("the environment has no {name}"))
+        }
+    };
+    let path = expand_placeholders("out", &text, resolve);
+    let path = PathBuf::from(path.map_err(|error| usage_error(error.to_string()))?);
+    match path.metadata() {
+        Ok(found) if !found.is_file() => return Err(refused(&path, "not an ordinary file".into())),
+        // The agent gives the new log a number, or refuses a file that is no log.
+        Ok(found) if found.len() > 0 && !is_lucce_file(&path) => {
+            let why = "there is a file that is no log; it stays as it is";
+            return Err(refused(&path, why.into()));
+        }
+        _ => {}
+    }
+    let folder = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty());
+    let folder = folder.unwrap_or(Path::new("."));
+    let probe = folder.join(format!(".lucce-{}", std::process::id()));
+    match File::create_new(&probe).and_then(|_| fs::remove_file(&probe)) {
+        Ok(()) => Ok(()),
+        Err(error) => Err(refused(&path, error.to_string())),
+    }
 }
 
 pub fn agent_path() -> Result<PathBuf, CommandError> {

@@ -1,8 +1,10 @@
-//! The options that select events. Commands flatten [`Selection`] into their arguments and apply it in the same way.
+//! The options that select events. A command flattens the largest of these that applies to it, and applies it in the same
+//! way: [`Selection`] ⊃ [`CountSelection`] ⊃ [`EventPatterns`] and classes.
 //!
 //! ```text
-//! Selection ─► open_run: classes, times, threads and tags ─► Profile with the selected counters
-//!           └► EventFilter: types and methods             ─► contexts, counters, merged rows or single events
+//! Selection      ─► open_run: classes, times, threads and tags ─► Profile with the selected counters
+//!                └► EventFilter: types and methods             ─► contexts, counters, merged rows or single events
+//! CountSelection ─► limit_counters: all of it except the kind  ─► Profile of a JVM that runs
 //! ```
 
 use std::collections::HashMap;
@@ -11,34 +13,79 @@ use std::path::Path;
 use lucce_callgraph::MethodId;
 use lucce_decoder::escape::{EscapedLine, EscapedText};
 use lucce_decoder::{
-    ContextCounters, ContextId, EventContext, EventExplanation, KindTotal, MergedCounter,
-    MergedProfile, Profile, SiteId, TraceTree, find_idle_contexts,
+    ContextCounters, ContextId, EventContext, EventExplanation, FollowedObjects, KindTotal,
+    Measure, MergedCounter, MergedProfile, Profile, SiteId, TraceTree, find_idle_contexts,
 };
 use regex_lite::Regex;
 
 use super::classes::ClassFilterArgs;
 use super::tag_filter::TagFilterArgs;
 use super::time_window::TimeWindowArgs;
-use super::{CommandError, CommandStatus};
+use super::{CommandError, CommandStatus, SortArg};
 
-/// The selected events of one run or of several.
+/// The selected events of one run or of several. Times and threads need the stream of single events.
 #[derive(clap::Args, Default)]
 pub struct Selection {
+    #[command(flatten)]
+    pub counts: CountSelection,
+    #[command(flatten)]
+    pub times: TimeWindowArgs,
+}
+
+/// The selected counters, for commands that read the log alone.
+#[derive(clap::Args, Clone, Default)]
+pub struct CountSelection {
     /// Select events of this kind [default: allocations, else the most frequent kind; all kinds where they are not summed up]
     #[arg(long, value_name = "KIND")]
     pub event: Option<String>,
+    #[command(flatten)]
+    pub patterns: EventPatterns,
+    #[command(flatten)]
+    pub tagged: TagFilterArgs,
+    #[command(flatten)]
+    pub classes: ClassFilterArgs,
+}
+
+/// The selected types and methods.
+#[derive(clap::Args, Clone, Default)]
+pub struct EventPatterns {
     /// Select events of matching types of objects
     #[arg(long = "type", value_name = "REGEX")]
     pub type_pattern: Option<Regex>,
     /// Select events with a matching method in their stack (package.Class.method)
     #[arg(long, value_name = "REGEX")]
     pub through: Option<Regex>,
-    #[command(flatten)]
-    pub times: TimeWindowArgs,
-    #[command(flatten)]
-    pub tagged: TagFilterArgs,
-    #[command(flatten)]
-    pub classes: ClassFilterArgs,
+}
+
+/// Whether waits of idle threads are selected.
+#[derive(clap::Args, Default)]
+pub struct IdleArgs {
+    /// Include waits of idle pool threads, instead of one line for them (kinds that count time)
+    #[arg(long)]
+    pub idle: bool,
+}
+
+/// The sort key of commands with rows.
+#[derive(clap::Args, Default)]
+pub struct SortArgs {
+    /// Sort key [default: value; count for events without values]
+    #[arg(long, value_name = "KEY", value_enum)]
+    pub sort: Option<SortArg>,
+}
+
+impl SortArgs {
+    /// The amount of the sort key, if one is named.
+    pub fn measure(&self) -> Option<Measure> {
+        self.sort.and_then(SortArg::to_measure)
+    }
+}
+
+/// Whether the stream's events are counted.
+#[derive(clap::Args, Default)]
+pub struct StreamCountArgs {
+    /// Count the events of the stream (agent option stream=on); implied by --from, --to and --thread
+    #[arg(long)]
+    pub stream: bool,
 }
 
 /// A run, with the selected counters.
@@ -54,23 +101,100 @@ impl Selection {
     pub fn open_run(&self, log: &Path, from_stream: bool) -> Result<SelectedRun, CommandError> {
         // The stream is read before the log: see `read_stream`.
         let stream = self.times.open_stream(log, from_stream)?;
-        let mut profile = self.classes.open_log(log)?;
+        let mut profile = self.counts.classes.open_log(log)?;
         let status = self.times.apply(log, &mut profile, stream)?;
-        self.tagged.apply(log, &mut profile)?;
+        self.counts.tagged.apply(log, &mut profile)?;
+        if !self.is_whole_kind() {
+            // Live objects have no times, threads or tags.
+            profile.followed_objects = FollowedObjects::default();
+        }
         Ok(SelectedRun { profile, status })
     }
 
     /// Whether all events of a kind are selected, except those without a frame of the selected classes.
     pub fn is_whole_kind(&self) -> bool {
-        self.times.is_unrestricted() && self.tagged.is_unrestricted()
+        self.times.is_unrestricted() && self.counts.tagged.is_unrestricted()
     }
 
+    /// The kind of `--event`.
+    pub fn event(&self) -> Option<&str> {
+        self.counts.event.as_deref()
+    }
+
+    /// The filter by types and methods.
+    pub fn event_filter(&self) -> EventFilter<'_> {
+        self.counts.patterns.event_filter()
+    }
+
+    /// The message that no event is selected.
+    pub fn nothing_matches(&self, kind: &str) -> String {
+        self.counts.patterns.nothing_matches(kind)
+    }
+}
+
+impl CountSelection {
+    /// Limits the profile of a run, which may go on, to the selected counters of all kinds. A tag may still come.
+    pub fn limit_counters(&self, profile: &mut Profile) {
+        self.classes.apply(profile);
+        self.limit_events(profile);
+    }
+
+    fn limit_events(&self, profile: &mut Profile) {
+        if let Some(threads) = self.tagged.thread_ids(profile) {
+            profile.events = profile
+                .events
+                .filter_counters(|counter| threads.contains(&counter.thread));
+            // Live objects have no tags.
+            profile.followed_objects = FollowedObjects::default();
+        }
+        self.patterns.limit_counters(profile);
+    }
+
+    /// Whether tags, types or methods are selected.
+    pub fn has_filters(&self) -> bool {
+        !self.tagged.is_unrestricted() || self.patterns.event_filter().has_patterns()
+    }
+
+    /// Opens the log of a run, which may go on, with the selected counters of the selected kind or of all kinds.
+    pub fn open_log(&self, log: &Path) -> Result<Profile, CommandError> {
+        let mut profile = self.classes.open_log(log)?;
+        if let Some(kind) = &self.event {
+            profile.events = profile.events_of_kind(kind);
+        }
+        self.limit_events(&mut profile);
+        Ok(profile)
+    }
+
+    /// Whether all events are selected, except those without a frame of the selected classes.
+    pub fn is_whole(&self) -> bool {
+        self.event.is_none() && !self.has_filters()
+    }
+
+    /// The note that a page shows selected events only.
+    pub fn page_note(&self) -> String {
+        match self.tagged.is_unrestricted() {
+            true => "Only selected events are shown.".to_owned(),
+            false => self.tagged.to_string(),
+        }
+    }
+}
+
+impl EventPatterns {
     /// The filter by types and methods.
     pub fn event_filter(&self) -> EventFilter<'_> {
         EventFilter {
             type_pattern: self.type_pattern.as_ref(),
             through: self.through.as_ref(),
             without_idle: false,
+        }
+    }
+
+    /// Limits the profile to matching counters and live objects.
+    pub fn limit_counters(&self, profile: &mut Profile) {
+        let filter = self.event_filter();
+        if filter.has_patterns() {
+            profile.events = filter.select_counters(profile, &profile.events);
+            profile.followed_objects = filter.select_live_objects(profile);
         }
     }
 
@@ -165,6 +289,18 @@ impl EventFilter<'_> {
             let detail = profile.event_detail(counter.event, *site);
             self.admits_type(detail.unwrap_or_default())
                 && (self.through.is_none() || matches.get(&counter.id) != Some(&false))
+        })
+    }
+
+    /// The matching live objects.
+    pub fn select_live_objects(&self, profile: &Profile) -> FollowedObjects {
+        let objects = &profile.followed_objects;
+        let matches = match self.through {
+            Some(through) => match_traces(profile, through, objects.context_ids()),
+            None => HashMap::new(),
+        };
+        objects.filter_objects(|id, name| {
+            self.admits_type(name) && (self.through.is_none() || matches.get(&id) != Some(&false))
         })
     }
 

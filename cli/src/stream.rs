@@ -22,7 +22,7 @@ use super::threshold::{estimate_frame_bytes, warn_if_large};
 use super::time_window::{check_stream, read_stream, warn_about_unstreamed};
 use super::{CommandError, CommandStatus, find_kind, print_diagnostic, report_damage};
 
-/// Print single events in the order of time, with time, thread, value and place (agent option record=stream).
+/// Print single events in the order of time, with time, thread, value and place (agent option stream=on).
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   lucce stream run-1234.lucce --event lock --from 10s --to 12s --traces
@@ -67,12 +67,15 @@ pub fn run(args: &StreamArgs) -> Result<CommandStatus, CommandError> {
     let mut printed = PrintedEvents::default();
     loop {
         let stream = read_stream(&log)?;
-        let profile = args.selection.classes.open_log(&log)?;
+        let profile = args.selection.counts.classes.open_log(&log)?;
         let end = check_stream(&log, &profile, &stream)?;
         if !args.follow {
             // The kind must exist now; otherwise its events may still come.
-            find_kind(&log, &profile, args.selection.event.as_deref(), end)?;
-            args.selection.tagged.check_log_tags(&log, &profile)?;
+            find_kind(&log, &profile, args.selection.event(), end)?;
+            args.selection
+                .counts
+                .tagged
+                .check_log_tags(&log, &profile)?;
         }
         let is_last = !args.follow || !is_running(&log, &profile, &stream);
         let mut printer = EventPrinter::new(args, &profile, &stream, &mut printed);
@@ -171,7 +174,7 @@ impl<'p> EventPrinter<'p> {
             stream,
             traces: TraceTree::new(profile),
             descriptions: HashMap::new(),
-            tagged_threads: args.selection.tagged.thread_ids(profile),
+            tagged_threads: args.selection.counts.tagged.thread_ids(profile),
             printed,
             damage: None,
         }
@@ -295,7 +298,7 @@ impl<'p> EventPrinter<'p> {
         };
         let (selection, traces) = (&self.args.selection, &self.traces);
         explanation.as_ref().filter(|explanation| {
-            let kind = selection.event.as_ref();
+            let kind = selection.event();
             kind.is_none_or(|kind| explanation.info.kind == *kind)
                 && selection.event_filter().admits_event(traces, explanation)
         })

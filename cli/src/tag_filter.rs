@@ -9,7 +9,7 @@ use lucce_decoder::{Profile, ThreadId, check_tags, keep_tagged, threads_with_tag
 
 use super::{CommandError, prefix_path};
 
-#[derive(clap::Args, Default)]
+#[derive(clap::Args, Clone, Default)]
 pub struct TagFilterArgs {
     /// Show only events under this tag of the program (CallContext.tag); repeatable: under all of them
     #[arg(long, value_name = "KEY=VALUE")]

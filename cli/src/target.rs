@@ -7,6 +7,14 @@ use lucce_tracelog::open_file;
 use super::list::{find_pid, list_jvms};
 use super::{CommandError, agent_status, process};
 
+/// The target as the user names it.
+#[derive(clap::Args)]
+pub struct TargetArgs {
+    /// Process id of the JVM, its main class or jar, or the end of one; or the log of a run
+    #[arg(value_name = "JVM|RUN")]
+    pub jvm: String,
+}
+
 pub struct RunTarget {
     /// The process id; `None`: a log was named.
     pub pid: Option<u32>,

@@ -16,7 +16,7 @@ use super::{CommandError, CommandStatus, prefix_path, print_diagnostic, report_d
 /// Which events of a stream are shown.
 #[derive(clap::Args, Default)]
 pub struct TimeWindowArgs {
-    /// Show only events from this time after the start on, e.g. 12.5s (agent option record=stream)
+    /// Show only events from this time after the start on, e.g. 12.5s (agent option stream=on)
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     from: Option<Duration>,
     /// Show only events before this time after the start
@@ -93,7 +93,7 @@ pub fn read_stream(log: &Path) -> Result<EventStream, CommandError> {
         // Errors of the log come first: a file that is no log has no stream.
         (Err(of_log), _) => CommandError::Open(log.to_owned(), of_log),
         (Ok(_), OpenError::Io(e)) if e.kind() == ErrorKind::NotFound => {
-            let text = "No such file or directory: events have times if the run had record=stream";
+            let text = "No such file or directory: events have times if the run had stream=on";
             CommandError::Usage(prefix_path(&path, text))
         }
         (Ok(_), e) => CommandError::Open(path, e),

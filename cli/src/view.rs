@@ -137,8 +137,7 @@ fn add_run(
     file: &Path,
     selection: &Selection,
 ) -> Result<CommandStatus, CommandError> {
-    let filter = selection.event_filter();
-    let is_whole = selection.is_whole_kind() && selection.event.is_none() && !filter.has_patterns();
+    let is_whole = selection.is_whole_kind() && selection.counts.is_whole();
     // The page's time line has all events.
     let has_stream = events_path(file).exists() && is_whole;
     let stream = has_stream
@@ -148,13 +147,11 @@ fn add_run(
         mut profile,
         status,
     } = selection.open_run(file, false)?;
-    if let Some(kind) = &selection.event {
+    if let Some(kind) = selection.event() {
         find_kind(file, &profile, Some(kind), status)?;
         profile.events = profile.events_of_kind(kind);
     }
-    if filter.has_patterns() {
-        profile.events = filter.select_counters(&profile, &profile.events);
-    }
+    selection.counts.patterns.limit_counters(&mut profile);
     let mut end = match &stream {
         Some(stream) => time_window::check_stream(file, &profile, stream)?,
         None => status,
@@ -167,17 +164,11 @@ fn add_run(
     }
     if !is_whole {
         page_run.coverage = None;
-    }
-    if !selection.tagged.is_unrestricted() {
-        page_run.notes.push(selection.tagged.to_string());
-    } else if !is_whole {
-        page_run
-            .notes
-            .push("Only selected events are shown.".into());
+        page_run.notes.push(selection.counts.page_note());
     }
     page.add_profile(page_run, &profile, stream.as_ref(), &|more| bar.tick(more));
     drop(bar);
-    if profile.meta.contains_key("leak.interval") {
+    if profile.meta.contains_key("leak.interval") && selection.is_whole_kind() {
         page.set_leaks(leaks::leaks_text(&profile, None));
     }
     end = report_damage(file, profile.damage.as_ref(), end);

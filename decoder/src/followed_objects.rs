@@ -123,6 +123,36 @@ impl FollowedObjects {
         &self.snapshots
     }
 
+    /// Whether the log has objects.
+    #[must_use]
+    pub fn has_objects(&self) -> bool {
+        !self.names.is_empty()
+    }
+
+    /// The contexts of all objects.
+    pub fn context_ids(&self) -> impl Iterator<Item = ContextId> {
+        self.names.values().map(|(id, _)| *id)
+    }
+
+    /// The rows whose context and type are admitted, in the same snapshots and censuses.
+    #[must_use]
+    pub fn filter_objects(&self, admits: impl Fn(ContextId, &str) -> bool) -> FollowedObjects {
+        let mut kept = self.clone();
+        kept.names.retain(|_, (id, name)| admits(*id, name));
+        let FollowedObjects {
+            names,
+            snapshots,
+            last_census,
+            exhaustion_census,
+            pending: _,
+        } = &mut kept;
+        let lists = snapshots.iter_mut().map(|snapshot| &mut snapshot.rows);
+        let censuses = [last_census, exhaustion_census].into_iter().flatten();
+        let lists = lists.chain(censuses.map(|census| &mut census.rows));
+        lists.for_each(|rows| rows.retain(|row| names.contains_key(&row.key)));
+        kept
+    }
+
     /// Context and type of a row.
     #[must_use]
     pub fn context_and_type(&self, key: u32) -> Option<&(ContextId, String)> {
@@ -181,6 +211,33 @@ mod followed_objects_tests {
         following.begin_snapshot(snapshot(0));
         let rows: Vec<_> = following.snapshots().iter().map(|m| m.rows.len()).collect();
         assert_eq!(rows, [2, 0]);
+    }
+
+    #[test]
+    fn a_filter_keeps_snapshots_and_drops_rows() {
+        let mut following = FollowedObjects::default();
+        for (key, name) in [(1, "La/Kept;"), (2, "La/Other;")] {
+            following.add_object_key(FollowedKeyRecord {
+                key,
+                context: ContextId(u64::from(key) * 10),
+                type_name: name.into(),
+            });
+        }
+        following.begin_snapshot(snapshot(2));
+        following.add_survivors(row(1));
+        following.add_survivors(row(2));
+        following.begin_snapshot(snapshot(1));
+        following.add_survivors(row(2));
+        let keys = |objects: &FollowedObjects| -> Vec<Vec<u32>> {
+            let keys =
+                |moment: &LiveObjectSnapshot| moment.rows.iter().map(|row| row.key).collect();
+            objects.snapshots().iter().map(keys).collect()
+        };
+        let by_type = following.filter_objects(|_, name| name == "a.Kept");
+        assert_eq!(keys(&by_type), [vec![1], vec![]]);
+        let by_context = following.filter_objects(|id, _| id == ContextId(20));
+        assert_eq!(keys(&by_context), [vec![2], vec![2]]);
+        assert_eq!(keys(&following), [vec![1, 2], vec![2]]);
     }
 
     #[test]

@@ -47,7 +47,7 @@ impl Profile {
     /// As `open`.
     pub fn from_file(log: &LogFile, tick: ProgressTick<'_>) -> Result<Option<Profile>, OpenError> {
         let mut profile = empty_profile(log.header(), log.size())?;
-        profile.counted_at = log.counted_at();
+        profile.counters_read_at = log.counters_read_at();
         let mut shares = Vec::new();
         log.for_each_item(|item| profile.add_item(item, &mut shares, tick))?;
         let is_settled = log.is_settled()?;
@@ -434,7 +434,7 @@ fn empty_profile(header: &LogHeader, size: u64) -> Result<Profile, OpenError> {
         sizes: LogSizes::default(),
         ended: false,
         unsealed: 0,
-        counted_at: Instant::now(),
+        counters_read_at: Instant::now(),
         damage: None,
         scope: FrameScope::default(),
         own_places: BTreeSet::new(),

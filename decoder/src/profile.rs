@@ -63,7 +63,7 @@ pub struct Profile {
     /// Number of blocks of counters without a checksum.
     pub unsealed: u64,
     /// When the counters were read.
-    pub counted_at: Instant,
+    pub counters_read_at: Instant,
     /// The first damage: a counter that was left out, or the place where reading stopped.
     pub damage: Option<LogDamage>,
     pub(crate) scope: FrameScope,

@@ -55,7 +55,7 @@ pub struct QueryEngine {
     /// What the table of parameters has.
     parameters: Vec<ParameterValue>,
     /// Rows that were handed over.
-    row_count: AtomicU64,
+    answered_rows: AtomicU64,
     /// Always there, until the engine ends.
     runtime: Option<Runtime>,
 }
@@ -107,7 +107,7 @@ impl QueryEngine {
             limits: limits.clone(),
             refused,
             parameters: Vec::new(),
-            row_count: AtomicU64::new(0),
+            answered_rows: AtomicU64::new(0),
             runtime: Some(runtime),
         })
     }
@@ -165,7 +165,7 @@ impl QueryEngine {
         let answered = async {
             let mut answer = QueryExecution {
                 parameters: &self.parameters,
-                row_count: &self.row_count,
+                answered_rows: &self.answered_rows,
                 each,
                 has_columns: false,
                 has_rows: false,
@@ -194,8 +194,8 @@ impl QueryEngine {
     }
 
     /// Rows of all answers so far.
-    pub fn row_count(&self) -> u64 {
-        self.row_count.load(Ordering::Relaxed)
+    pub fn answered_rows(&self) -> u64 {
+        self.answered_rows.load(Ordering::Relaxed)
     }
 
     /// All rows of a question whose answer is small.
@@ -215,7 +215,7 @@ impl QueryEngine {
 /// One question's rows, on their way to the caller.
 struct QueryExecution<'a, 'e> {
     parameters: &'a [ParameterValue],
-    row_count: &'a AtomicU64,
+    answered_rows: &'a AtomicU64,
     each: &'a mut BatchCallback<'e>,
     /// The columns were passed on.
     has_columns: bool,
@@ -256,7 +256,7 @@ impl QueryExecution<'_, '_> {
             let batch = batch?;
             self.has_rows |= batch.num_rows() > 0;
             // Relaxed: only the number counts.
-            self.row_count
+            self.answered_rows
                 .fetch_add(batch.num_rows() as u64, Ordering::Relaxed);
             (self.each)(&schema, Some(&batch))?;
         }

@@ -345,7 +345,7 @@ fn refused(setup: &'static Setup) -> Checked {
     for (option, words) in [
         ("evnts=alloc", "did you mean 'events'"),
         ("alloc=lots", "alloc=lots"),
-        ("record=calls", "from the start"),
+        ("calls=on", "from the start"),
         ("events=exception", "only if it was started with them"),
         ("events=alloc+thread", "who starts a thread"),
         ("include=a..b", "include"),

@@ -24,14 +24,11 @@ const BAD: [(&str, &[&str]); 27] = [
     ("graph=a.lucce", &["encoding=static"]),
     ("tracking=ccct", &["'ccct'", "'cct'"]),
     ("tracking=papr", &["'papr'", "'paper'"]),
-    (
-        "record=calls,tracking=cct",
-        &["record=calls", "tracking=lazy"],
-    ),
+    ("calls=on,tracking=cct", &["calls=on", "tracking=lazy"]),
     ("instrument=ap", &["'ap'", "'app'"]),
     ("include=org/h2/*", &["include", "'org/h2/*'", "dots"]),
     ("exclude=a.B+", &["exclude", "''", "empty"]),
-    ("record=calls,exclude=a.*", &["record=calls", "all classes"]),
+    ("calls=on,exclude=a.*", &["calls=on", "all classes"]),
     (
         "strict=on,out=/no/such/folder/a.lucce",
         &["/no/such/folder/a.lucce"],

@@ -198,7 +198,7 @@ fn memory_limit(setup: &Setup, jdk: &Jdk) -> Checked {
     const EVENTS: &str = "16000000";
     let group = Group::with_limit("limit", LIMIT)?;
     let java = Java::new(setup, jdk, "memory-limit")
-        .agent("record=stream,record-limit=1g")
+        .agent("stream=on,stream-limit=1g")
         .flags(["-Xlog:gc+init"])
         .main(["Forever", EVENTS]);
     let mut in_group = group.joined(jdk.tool("java"));

@@ -234,11 +234,11 @@ fn foreign(setup: &'static Setup) -> Checked {
     Ok(())
 }
 
-/// With `record=stream`: `status` tells of the stream, and `dump` copies it as well.
+/// With `stream=on`: `status` tells of the stream, and `dump` copies it as well.
 fn stream(setup: &'static Setup) -> Checked {
     for (name, options, full) in [
-        ("whole", "events=lock,record=stream", false),
-        ("full", "events=alloc,record=stream,record-limit=64k", true),
+        ("whole", "events=lock,stream=on", false),
+        ("full", "events=alloc,stream=on,stream-limit=64k", true),
     ] {
         let name = format!("control-stream-{name}");
         let java = Java::new(setup, setup.jdk(), &name).agent(options);

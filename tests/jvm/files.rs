@@ -34,7 +34,7 @@ pub fn tests(setup: &'static Setup) -> Vec<Test> {
         add("only", false, only);
         add("truncated", true, |setup, jdk| truncated(setup, jdk, "", 0));
         add("truncated-stream", false, |setup, jdk| {
-            truncated(setup, jdk, "record=stream,", 0)
+            truncated(setup, jdk, "stream=on,", 0)
         });
         add("truncated-in-part", false, |setup, jdk| {
             truncated(setup, jdk, "", 100_000)
@@ -213,7 +213,7 @@ fn unwritable(setup: &Setup) -> Checked {
         ("/proc/self/a.lucce", ""),
         (".", ""),
         ("a.lucce", ",limit=1k"),
-        ("a.lucce", ",limit=1k,record=stream"),
+        ("a.lucce", ",limit=1k,stream=on"),
     ]
     .into_iter()
     .enumerate()
@@ -244,7 +244,7 @@ fn owner_only(setup: &Setup) -> Checked {
         let mode = mode(&path)?;
         ensure(mode == 0o600, || format!("{}: {mode:o}", path.display()))
     };
-    let jvm = Running::start(setup, setup.jdk(), "owner-only", "record=stream")?;
+    let jvm = Running::start(setup, setup.jdk(), "owner-only", "stream=on")?;
     let copy = jvm.java.folder().join("copy.lucce");
     jvm.ctl(&["dump", &copy.to_string_lossy()])?;
     let folder = jvm.java.folder().to_owned();
@@ -258,9 +258,7 @@ fn owner_only(setup: &Setup) -> Checked {
     }
     jvm.end()?.clean();
     let java = Java::new(setup, setup.jdk(), "owner-only-calls");
-    let java = java
-        .agent("record=calls")
-        .main(["io.lucce.programs.Lambdas"]);
+    let java = java.agent("calls=on").main(["io.lucce.programs.Lambdas"]);
     java.run()?.expect(0)?;
     is_private(java.folder().join("run.lucce.calls"))?;
     java.clean();
@@ -292,7 +290,7 @@ fn beside(setup: &Setup) -> Checked {
 }
 
 fn copies(setup: &Setup) -> Checked {
-    let jvm = Running::start(setup, setup.jdk(), "copies", "record=stream")?;
+    let jvm = Running::start(setup, setup.jdk(), "copies", "stream=on")?;
     let folder = jvm.java.folder().to_owned();
     let copy = folder.join("copy.lucce");
     let name = copy.to_string_lossy().into_owned();
@@ -420,7 +418,7 @@ fn moved(setup: &Setup, jdk: &Jdk) -> Checked {
 
 /// Nothing is written behind the gap.
 fn recording(setup: &Setup) -> Checked {
-    let mut jvm = Running::start(setup, setup.jdk(), "recording", "record=calls")?;
+    let mut jvm = Running::start(setup, setup.jdk(), "recording", "calls=on")?;
     let calls = jvm.java.log().with_extension("lucce.calls");
     let file = OpenOptions::new().write(true).open(&calls);
     file.and_then(|file| file.set_len(0))

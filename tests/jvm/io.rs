@@ -52,7 +52,7 @@ const MODES: [Mode; 8] = [
         &[],
         17,
     ),
-    ("stream", &[], "events=io,record=stream,verify=1", &[], 17),
+    ("stream", &[], "events=io,stream=on,verify=1", &[], 17),
     ("virtual", &[], "events=io,verify=1", &["--virtual"], 25),
 ];
 

@@ -26,7 +26,7 @@ pub fn tests(setup: &'static Setup) -> Vec<Test> {
         (
             "wide",
             &["-XX:+UseZGC", "-XX:-CompactStrings"],
-            "events=none,record=stream,verify=3",
+            "events=none,stream=on,verify=3",
         ),
         (
             "cct",

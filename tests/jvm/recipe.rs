@@ -1,4 +1,4 @@
-//! The script of docs/guide/compare-and-ci.md, as it stands there: it makes a base, passes, and fails when a program allocates more.
+//! The script of `lucce init github`: it makes a base, passes, and fails when a program allocates more.
 
 use std::fs;
 use std::path::Path;
@@ -12,22 +12,21 @@ pub fn tests(setup: &'static Setup) -> Vec<Test> {
     vec![test("recipe::allocations_sh", false, move || recipe(setup))]
 }
 
-/// The document's only block of shell script.
-fn script() -> Result<&'static str, String> {
-    let document = include_str!("../../docs/guide/compare-and-ci.md");
-    let mut blocks = document.split("```bash\n").skip(1);
-    let block = blocks.next().and_then(|rest| rest.split("```").next());
-    match blocks.next() {
-        None => block.ok_or_else(|| "docs/guide/compare-and-ci.md has no script".into()),
-        Some(_) => Err("docs/guide/compare-and-ci.md has several scripts".into()),
-    }
+/// Writes the script into a folder.
+fn write_script(setup: &Setup, folder: &Path) -> Checked {
+    let mut lucce = Command::new(&setup.lucce);
+    let output = lucce.args(["init", "github"]).current_dir(folder).output();
+    let output = output.map_err(|e| e.to_string())?;
+    ensure(output.status.success(), || {
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    })
 }
 
 fn recipe(setup: &Setup) -> Checked {
     let folder = setup.scratch.join("recipe");
     let _ = fs::remove_dir_all(&folder);
     fs::create_dir_all(&folder).map_err(|e| e.to_string())?;
-    fs::write(folder.join("allocations.sh"), script()?).map_err(|e| e.to_string())?;
+    write_script(setup, &folder)?;
     let run = |objects: &str| run(setup, &folder, objects);
     let ends = |output: &Output, code: i32, text: &str| {
         let said = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -62,13 +61,13 @@ fn run(setup: &Setup, folder: &Path, objects: &str) -> Result<Output, String> {
         command.display(),
         setup.jdk().home.join("bin").display()
     );
-    let mut bash = Command::new("bash");
-    bash.arg("allocations.sh")
+    let mut script = Command::new(folder.join("ci/allocations.sh"));
+    script
         .args(["java", "-cp"])
         .arg(setup.programs())
         .args(["io.lucce.programs.Counts", objects])
         .current_dir(folder)
         .env("PATH", path)
         .env("THROUGH", r"io\.lucce\.programs\.");
-    bash.output().map_err(|e| e.to_string())
+    script.output().map_err(|e| e.to_string())
 }

@@ -1,4 +1,4 @@
-//! `record=calls`: the recording holds the same events in the same contexts as the log, which has
+//! `calls=on`: the recording holds the same events in the same contexts as the log, which has
 //! another way to them; and it says who started which thread.
 
 use std::collections::HashMap;
@@ -70,8 +70,7 @@ pub fn tests(setup: &'static Setup) -> Vec<Test> {
 
 fn java<'a>(setup: &'a Setup, jdk: &'a Jdk, program: &str, options: &str) -> Java<'a> {
     let name = format!("recorded-{program}-{}", jdk.version);
-    let java =
-        Java::new(setup, jdk, &name).agent(&format!("{options},record=calls,record-limit=1g"));
+    let java = Java::new(setup, jdk, &name).agent(&format!("{options},calls=on,calls-limit=1g"));
     java.flags([FEWER_THREADS])
         .main([format!("io.lucce.programs.{program}")])
 }
@@ -226,7 +225,7 @@ fn other_encoding(setup: &Setup, jdk: &Jdk, encoding: &str) -> Checked {
 fn limit(setup: &Setup, jdk: &Jdk) -> Checked {
     let java = Java::new(setup, jdk, &format!("recorded-limit-{}", jdk.version));
     let java = java
-        .agent("record=calls,record-limit=20k")
+        .agent("calls=on,calls-limit=20k")
         .main(["io.lucce.programs.Counts"]);
     let ended = java.run()?.expect(0)?;
     ensure(

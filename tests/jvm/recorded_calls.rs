@@ -1,4 +1,4 @@
-//! `record=calls`: which methods are entered and how they end, of leaf methods, too. A program that
+//! `calls=on`: which methods are entered and how they end, of leaf methods, too. A program that
 //! counts its own entries and exceptions is one oracle; `events=call`, which finds a context for each
 //! entry in another way, is the other one.
 
@@ -43,7 +43,7 @@ pub fn tests(setup: &'static Setup) -> Vec<Test> {
 
 fn java<'s>(setup: &'s Setup, jdk: &'s Jdk, name: &str, options: &str) -> Java<'s> {
     let name = format!("recorded-calls-{name}-{}", jdk.version);
-    Java::new(setup, jdk, &name).agent(&format!("{options},record=calls,record-limit=1g"))
+    Java::new(setup, jdk, &name).agent(&format!("{options},calls=on,calls-limit=1g"))
 }
 
 fn open(java: &Java<'_>) -> Result<Recording, String> {

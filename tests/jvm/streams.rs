@@ -1,4 +1,4 @@
-//! `record=stream`: the stream holds the very events that the log's counters count, each at its time, in
+//! `stream=on`: the stream holds the very events that the log's counters count, each at its time, in
 //! its thread and in the order of the program, whatever becomes of the JVM.
 
 use std::collections::BTreeMap;
@@ -131,7 +131,7 @@ pub fn tests(setup: &'static Setup) -> Vec<Test> {
 
 fn java<'a>(setup: &'a Setup, jdk: &'a Jdk, name: &str, options: &str) -> Java<'a> {
     let java = Java::new(setup, jdk, &format!("streams-{}-{name}", jdk.version));
-    java.agent(&format!("record=stream,record-limit=1g,{options}"))
+    java.agent(&format!("stream=on,stream-limit=1g,{options}"))
 }
 
 fn as_counted(setup: &Setup, jdk: &Jdk, (name, flags, options, main): &Run) -> Checked {
@@ -362,7 +362,7 @@ fn limit(setup: &Setup, jdk: &Jdk) -> Checked {
     const LIMIT: u64 = 256 << 10;
     let java = Java::new(setup, jdk, &format!("streams-{}-limit", jdk.version));
     let java = java
-        .agent("record=stream,record-limit=256k,events=none")
+        .agent("stream=on,stream-limit=256k,events=none")
         .main(["Timed", "9000"]);
     let ended = java.run()?.expect(0)?;
     let told = ended

@@ -27,7 +27,7 @@ pub fn tests(setup: &'static Setup) -> Vec<Test> {
         (
             "stream",
             &["-XX:+UseZGC"],
-            "events=alloc,record=stream,verify=5",
+            "events=alloc,stream=on,verify=5",
         ),
         (WALKED, &["-Xcheck:jni"], "events=exception,verify=3"),
     ];

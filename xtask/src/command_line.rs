@@ -123,7 +123,7 @@ pub enum XtaskCommand {
         archives: Vec<String>,
     },
     /// Record the applications' calls for `lucce lab replay`
-    Record(RecordOptions),
+    RecordCalls(RecordOptions),
     /// Check instruction counts against lab/counts/counts.txt, and one ratio of the agent's cost
     PerfCheck {
         /// Write the counts to the file
@@ -170,7 +170,7 @@ impl XtaskCommand {
             | Shipped
             | Arm64
             | Maven { .. }
-            | Record(_)
+            | RecordCalls(_)
             | PerfCheck { .. } => true,
         }
     }
@@ -210,7 +210,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
     ),
     ("Fleet", &["fleet", "fleet-tests"]),
     ("Package", &["shipped", "arm64", "dist", "maven", "notice"]),
-    ("Measure", &["bench", "perf-check", "record"]),
+    ("Measure", &["bench", "perf-check", "record-calls"]),
 ];
 
 /// The command that the user gave; for help and for errors, prints them and ends the process.

@@ -103,7 +103,7 @@ fn run(command: XtaskCommand) -> Outcome {
         XtaskCommand::Shipped => shipped::check(),
         XtaskCommand::Arm64 => arm64::check(),
         XtaskCommand::Maven { archives } => maven::make(&archives),
-        XtaskCommand::Record(options) => record::run(&options),
+        XtaskCommand::RecordCalls(options) => record::run(&options),
         XtaskCommand::PerfCheck { bless: false } => perf_check::check(),
         XtaskCommand::PerfCheck { bless: true } => perf_check::bless(),
     }

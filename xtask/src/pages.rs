@@ -118,7 +118,7 @@ pub fn record(folder: &Path, name: &str, rounds: u32) -> Result<PathBuf, String>
     Ok(log)
 }
 
-const EVENTS: &str = "events=alloc+lock,record=stream";
+const EVENTS: &str = "events=alloc+lock,stream=on";
 
 /// The program under the agent with these options.
 fn program(folder: &Path, (log, options): (&Path, &str), rounds: u32) -> Result<Command, String> {

@@ -43,7 +43,7 @@ fn record(app: &App, options: &RecordOptions) -> Outcome {
     }
     let mut java = jdk::runner()?.java();
     java.arg(format!(
-        "-agentpath:{}=out={},record=calls,record-limit={},limit=1g,log=warn",
+        "-agentpath:{}=out={},calls=on,calls-limit={},limit=1g,log=warn",
         paths::lab_agent().display(),
         log.display(),
         options.limit

@@ -27,7 +27,7 @@ use crate::core::fields::ThreadFields;
 use crate::core::{AgentCore, OutputFiles};
 use crate::memory::locks::{WatchedMutex, WatchedRwLock};
 use crate::memory::slots::Slot;
-use crate::options::{AgentOptions, LogLevel, RecordMode, TrackingMode};
+use crate::options::{AgentOptions, LogLevel, TrackingMode};
 use crate::registry::CodeRegistry;
 use crate::registry::call_recorder::{CallRecorder, ThreadCallRecord};
 use crate::registry::file_state::FileState;
@@ -91,7 +91,7 @@ fn read_earlier(path: &Path) -> Result<EarlierRun, String> {
 pub struct LabTracking {
     state: ComparisonState,
     matches: Option<Arc<PlanMatches>>,
-    /// Only with `record=calls`.
+    /// Only with `calls=on`.
     pub recorder: Option<CallRecorder>,
 }
 
@@ -109,7 +109,7 @@ pub struct LabThreadTracking {
     /// Address of the tree's table; 0: none yet.
     table: AtomicU64,
     tree: RefCell<ThreadTree>,
-    /// With `record=calls`: the thread's part of the recording, from its first call on.
+    /// With `calls=on`: the thread's part of the recording, from its first call on.
     pub recording: OnceCell<Arc<WatchedMutex<ThreadCallRecord>>>,
     /// The ticket from the thread that started this one; 0: no such thread is known.
     pub ticket: usize,
@@ -139,7 +139,7 @@ impl LabTracking {
     /// Whether ids of unloaded classes may be forgotten. Recordings, plans and alternative ways use ids of methods until the end.
     pub fn may_forget(&self, options: &AgentOptions) -> bool {
         self.is_lazy()
-            && options.record != RecordMode::Calls
+            && !options.calls
             && options.encoding.adapt_after == 0
             && self.matches.is_none()
     }
@@ -309,7 +309,7 @@ impl LabTracking {
             false => ", cut: the limit was reached",
         };
         let loss = state.describe_loss(recorder.path());
-        Some(match loss.filter(|_| state.is_lost()) {
+        Some(match loss.filter(|_| state.has_lost_data()) {
             Some(what) => (LogLevel::Error, format!("{what}: the calls are lost")),
             None => (
                 LogLevel::Info,

@@ -65,7 +65,7 @@ pub struct AgentCore {
     pub method_of_site: MethodOfSite,
     registry: Arc<WatchedRwLock<CodeRegistry>>,
     pub log: Arc<AgentLog>,
-    /// Only with `record=stream`.
+    /// Only with `stream=on`.
     pub streamer: Option<EventStreamer>,
     pub encoder: ContextEncoder<LogJournal>,
     pub loaders: ClassLoaders,

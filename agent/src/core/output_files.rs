@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use lucce_tracelog::{LogHeader, LogWriter, MAGIC};
 
 use crate::core::EventStreamer;
-use crate::options::{AgentOptions, RecordMode};
+use crate::options::AgentOptions;
 #[cfg(feature = "lab")]
 use crate::registry::call_recorder::{CallsFile, calls_file_path};
 
@@ -30,7 +30,7 @@ const MAX_NUMBER: u32 = 100_000;
 pub struct OutputFiles {
     pub log: Option<LogWriter>,
     pub streamer: Option<EventStreamer>,
-    /// With `record=calls`.
+    /// With `calls=on`.
     #[cfg(feature = "lab")]
     pub calls: Option<CallsFile>,
     created: CreatedFiles,
@@ -89,22 +89,16 @@ fn try_create(options: &AgentOptions, header: &LogHeader) -> Result<OutputFiles,
     let mut streamer = None;
     #[cfg(feature = "lab")]
     let mut calls = None;
-    match options.record {
-        RecordMode::None => {}
-        RecordMode::Stream => {
-            let path = lucce_stream::events_path(path);
-            let stream = EventStreamer::create(&path, header, options.record_limit);
-            streamer = Some(created.record_created(&path, stream)?);
-        }
-        // Refused: see `tracking`.
-        #[cfg(not(feature = "lab"))]
-        RecordMode::Calls => {}
-        #[cfg(feature = "lab")]
-        RecordMode::Calls => {
-            let path = calls_file_path(path);
-            let writer = CallsFile::create(&path, options.record_limit);
-            calls = Some(created.record_created(&path, writer)?);
-        }
+    if options.stream {
+        let path = lucce_stream::events_path(path);
+        let stream = EventStreamer::create(&path, header, options.stream_limit);
+        streamer = Some(created.record_created(&path, stream)?);
+    }
+    #[cfg(feature = "lab")]
+    if options.calls {
+        let path = calls_file_path(path);
+        let writer = CallsFile::create(&path, options.calls_limit);
+        calls = Some(created.record_created(&path, writer)?);
     }
     Ok(OutputFiles {
         log: Some(log),
@@ -204,16 +198,15 @@ fn detect_file_kind(path: &Path) -> io::Result<ExistingFileKind> {
 
 /// Warns that the files got a number: a user who reads the requested file would read another run's.
 fn warn_renumbered(options: &mut AgentOptions, wanted: &Path) {
-    let beside = match options.record {
-        RecordMode::None => None,
-        RecordMode::Stream => Some(lucce_stream::events_path(wanted)),
-        #[cfg(not(feature = "lab"))]
-        RecordMode::Calls => None,
-        #[cfg(feature = "lab")]
-        RecordMode::Calls => Some(calls_file_path(wanted)),
-    };
+    let stream = options.stream.then(|| lucce_stream::events_path(wanted));
+    #[cfg(feature = "lab")]
+    let calls = options.calls.then(|| calls_file_path(wanted));
+    #[cfg(not(feature = "lab"))]
+    let calls = None;
     let is_there = |path: &PathBuf| fs::symlink_metadata(path).is_ok();
-    let there = [Some(wanted.to_owned()), beside].into_iter().flatten();
+    let there = [Some(wanted.to_owned()), stream, calls]
+        .into_iter()
+        .flatten();
     let there = there
         .into_iter()
         .find(is_there)
@@ -267,11 +260,11 @@ mod output_files_tests {
         assert_eq!(names("").unwrap(), "run-2.lucce");
         // One existing file beside the log is enough.
         fs::write(folder.join("run-3.lucce.events"), b"x").unwrap();
-        assert_eq!(names(",record=stream").unwrap(), "run-4.lucce");
+        assert_eq!(names(",stream=on").unwrap(), "run-4.lucce");
         assert!(!folder.join("run-3.lucce").exists());
         assert_eq!(names("").unwrap(), "run-3.lucce");
         fs::write(folder.join("run.lucce"), b"").unwrap();
-        assert_eq!(names(",record=calls").unwrap(), "run-5.lucce");
+        assert_eq!(names(",calls=on").unwrap(), "run-5.lucce");
         fs::write(folder.join("run.lucce"), b"precious").unwrap();
         assert!(names("").unwrap_err().contains("no log"));
         assert_eq!(fs::read(folder.join("run.lucce")).unwrap(), b"precious");
@@ -281,7 +274,7 @@ mod output_files_tests {
     #[test]
     fn a_run_that_does_not_start_leaves_nothing() {
         let folder = folder("nothing");
-        let mut options = options(&folder, ",record=stream");
+        let mut options = options(&folder, ",stream=on");
         drop(OutputFiles::create_files(&mut options, &LogHeader::default()).unwrap());
         assert_eq!(fs::read_dir(&folder).unwrap().count(), 0);
         fs::remove_dir_all(&folder).unwrap();

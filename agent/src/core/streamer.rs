@@ -1,4 +1,4 @@
-//! The stream: the file of single events beside the log, with `record=stream`.
+//! The stream: the file of single events beside the log, with `stream=on`.
 
 use std::fs::File;
 use std::io;
@@ -75,7 +75,7 @@ impl EventStreamer {
         let path = file_state.current_path(&self.path).display();
         match file_state
             .describe_loss(&self.path)
-            .filter(|_| file_state.is_lost())
+            .filter(|_| file_state.has_lost_data())
         {
             Some(what) => {
                 let line = format!("{what}: the events' times are lost");

@@ -1,4 +1,4 @@
-//! `record=stream`: each counted event is also written with its time to a file beside the log.
+//! `stream=on`: each counted event is also written with its time to a file beside the log.
 //!
 //! A thread's position for its next entry lies in its state (`thread`), where Java code writes as well: the helper variants with
 //! STREAM do for Java's counters what [`record_event`] does here. When a thread has ended, the next thread that takes over its
@@ -57,7 +57,7 @@ impl EventStreamer {
     }
 }
 
-/// With `record=stream`, writes an event that the current thread, whose state is passed, has just counted.
+/// With `stream=on`, writes an event that the current thread, whose state is passed, has just counted.
 pub fn record_event(
     agent: CountingParts<'_>,
     env: JniEnvironment,

@@ -72,7 +72,7 @@ pub extern "system" fn Java_java_lang_LucceRtComparison_resolveNumber(
     })
 }
 
-/// With `record=calls`: records one step of a frame, given by its slot.
+/// With `calls=on`: records one step of a frame, given by its slot.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_java_lang_LucceRtRecording_writeStep(
     env: *mut JNIEnv,

@@ -363,7 +363,7 @@ pub extern "system" fn Java_java_lang_LucceRtProgramEvents_countNewEvent(
     });
 }
 
-/// With `record=stream`: makes room for an event that Java code writes.
+/// With `stream=on`: makes room for an event that Java code writes.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_java_lang_LucceRtNatives_makeStreamRoom(
     env: *mut JNIEnv,

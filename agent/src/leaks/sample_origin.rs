@@ -63,7 +63,7 @@ pub fn allocation_origin(
     })
 }
 
-/// With `record=stream`, writes a followed object as an event.
+/// With `stream=on`, writes a followed object as an event.
 pub fn stream_sample(
     agent: CountingParts<'_>,
     env: JniEnvironment,

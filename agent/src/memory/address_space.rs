@@ -137,7 +137,7 @@ const PART: u64 = 24;
 /// Reserves up to `most` bytes of writable zeros. If the system refuses, half as much is tried, down to `least`.
 pub fn reserve_memory(most: usize, least: usize) -> Option<MappedRange> {
     let affordable = match most > least && !cfg!(miri) {
-        true => MemoryLimit::read_current().limit_memory(most as u64, PART) as usize,
+        true => MemoryLimit::read_current().limit_written_bytes(most as u64, PART) as usize,
         false => most,
     };
     let access = libc::PROT_READ | libc::PROT_WRITE;

@@ -17,8 +17,8 @@ use lucce_tracelog::escape::EscapedLine;
 
 pub use lucce_options::{
     BurstOptions, ClassCacheOption, ControlMode, DEFAULT_SAMPLING_INTERVAL, EventSelection,
-    InstrumentScope, LogLevel, OptionError, PushOptions, RecordMode, StartDelay, TrackingMode,
-    find_setting, is_agent_event, kind_names,
+    InstrumentScope, LogLevel, OptionError, PushOptions, StartDelay, TrackingMode, find_setting,
+    is_agent_event, kind_names,
 };
 
 /// The options as the user has given them, and what the agent adds when it starts.

@@ -1,4 +1,4 @@
-//! `record=calls`: a file beside the log with every method entry and exit.
+//! `calls=on`: a file beside the log with every method entry and exit.
 //!
 //! ```text
 //! hook: entry, call, event, return ─► shadow stack: frames in between ─► ThreadCallRecord ─► Writer: run.lucce.calls

@@ -43,7 +43,7 @@ impl FileState {
     }
 
     /// Whether readers cannot get everything that was written.
-    pub fn is_lost(&self) -> bool {
+    pub fn has_lost_data(&self) -> bool {
         matches!(
             self,
             FileState::Removed | FileState::Truncated | FileState::Failed

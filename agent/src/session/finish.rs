@@ -55,7 +55,7 @@ pub fn finish_recording(agent: &Agent) {
         samples: sampled,
         dropped: lost,
     };
-    let level = match file_state.is_lost() {
+    let level = match file_state.has_lost_data() {
         true => LogLevel::Error,
         false => LogLevel::Info,
     };
@@ -230,7 +230,7 @@ impl RunSummary {
         }
         if let Some(what) = file_state
             .describe_loss(&agent.core.options.out)
-            .filter(|_| file_state.is_lost())
+            .filter(|_| file_state.has_lost_data())
         {
             let lost = lost + counted.sum_events();
             return format!("{what}: nothing is recorded, at least {lost} events are lost");

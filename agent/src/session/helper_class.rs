@@ -16,7 +16,7 @@ use lucce_jvmti::JniEnvironment;
 use crate::memory::shared_layout::{BASE, METHODS, TABLES};
 use crate::memory::slots;
 use crate::memory::slots::Slot;
-use crate::options::{AgentOptions, RecordMode, TrackingMode};
+use crate::options::{AgentOptions, TrackingMode};
 use crate::session::Agent;
 use lucce_layout::{HelperVariant, LabFeatures};
 
@@ -135,9 +135,9 @@ fn select_variant(options: &AgentOptions) -> HelperVariant {
     HelperVariant {
         live: true,
         verify: options.verify > 0,
-        stream: options.record == RecordMode::Stream,
+        stream: options.stream,
         lab: LabFeatures {
-            record: options.record == RecordMode::Calls,
+            record: options.calls,
             tree: options.tracking == TrackingMode::Cct,
             paper: options.tracking == TrackingMode::Paper,
         },
@@ -251,7 +251,7 @@ mod helper_class_tests {
     #[test]
     fn every_choice_of_options_has_its_helper_variant() {
         for tracking in ["lazy", "cct", "paper"] {
-            for record in ["", ",record=calls", ",record=stream"] {
+            for record in ["", ",calls=on", ",stream=on"] {
                 for verify in ["", ",verify=1"] {
                     let text = format!("out=x,tracking={tracking}{record}{verify}");
                     // Some options exclude each other.
@@ -274,7 +274,7 @@ mod helper_class_tests {
             ..HelperVariant::default()
         };
         assert_eq!(plain, live);
-        let checked = select_variant(&options("out=x,record=stream,verify=7"));
+        let checked = select_variant(&options("out=x,stream=on,verify=7"));
         let expected = HelperVariant {
             stream: true,
             verify: true,

@@ -185,7 +185,7 @@ fn required_capabilities(jvmti: Jvmti, options: &AgentOptions) -> ti::jvmtiCapab
     // To tell which of those calls are hooks.
     wanted.set_can_get_constant_pool(true);
     // To find the started thread: `this` of Thread.start.
-    wanted.set_can_access_local_variables(options.records_calls());
+    wanted.set_can_access_local_variables(options.calls);
     let can = jvmti.potential_capabilities().unwrap_or_default();
     wanted.set_can_support_virtual_threads(can.can_support_virtual_threads());
     wanted.set_can_generate_breakpoint_events(

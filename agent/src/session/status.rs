@@ -94,7 +94,7 @@ fn stream_json(agent: &Agent) -> String {
     let of = |streamer: &EventStreamer| {
         file_object(&streamer.file_state(), streamer.path())
             .with_raw("bytes", streamer.written_bytes())
-            .with_raw("limit", agent.core.options.record_limit)
+            .with_raw("limit", agent.core.options.stream_limit)
             .with_raw("full", streamer.is_full())
             .into_json()
     };

@@ -1,4 +1,4 @@
-//! With `record=calls`: passes what the hooks report to the recording, by the frame's slot.
+//! With `calls=on`: passes what the hooks report to the recording, by the frame's slot.
 
 use std::sync::Arc;
 

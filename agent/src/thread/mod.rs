@@ -124,7 +124,7 @@ pub struct ThreadState {
     _cloning: AtomicU64,
     /// Used by the helper class alone.
     _text: AtomicU64,
-    /// With `record=stream`: where the next event is written.
+    /// With `stream=on`: where the next event is written.
     pub place: EventCursor,
     /// Java code of the lab's agent reads its first word.
     pub tracking: ThreadTracking,

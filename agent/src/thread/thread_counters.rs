@@ -70,7 +70,7 @@ pub struct ThreadCounters {
     /// The last block of counters by type.
     event_counters: &'static [EventCounter],
     next_event_counter: usize,
-    /// With `record=stream`: the rest of the last thread's block.
+    /// With `stream=on`: the rest of the last thread's block.
     pub place: EventCursor,
     /// Counters of samples, and the remainder of the objects that they represent.
     pub samples: HashMap<ContextId, &'static AllocationCounter, BuildHasherDefault<NumberHasher>>,

@@ -39,11 +39,11 @@ mod tracking_tests {
     #[test]
     fn only_the_lab_follows_its_options() {
         let answer = |text| refuse_lab_options(&AgentOptions::parse(text).unwrap());
-        assert_eq!(answer("events=alloc,record=stream,verify=1"), Ok(()));
+        assert_eq!(answer("events=alloc,stream=on,verify=1"), Ok(()));
         for (text, option) in [
             ("tracking=cct", "tracking=cct"),
             ("tracking=paper", "tracking=paper"),
-            ("record=calls", "record=calls"),
+            ("calls=on", "calls=on"),
             ("encoding=static,graph=a.lucce", "encoding=static"),
         ] {
             let expected = match cfg!(feature = "lab") {

@@ -44,7 +44,7 @@ impl ChangeRow {
             noise: change.noise(),
             stands_out: change.stands_out(),
             moved: change.key.and_then(|key| shifts.get(&key)).cloned(),
-            frames: node.map_or_else(Vec::new, |node| compared.merged.path_frames(node)),
+            frames: compared.change_frames(change),
             old: change.old.clone(),
             new: change.new.clone(),
         }

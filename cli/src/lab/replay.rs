@@ -24,7 +24,7 @@ use crate::{CommandError, CommandStatus, prefix_path, print_diagnostic};
     stack. Mismatches are printed; the exit code is 1. With --compare, it runs every encoding of the papers on every \
     recording: PCCE's Table 2, DACCE's Table 1, the data of its Figures 9 and 10, and the cost of each encoding.",
     after_help = "Examples:
-  java -agentpath:/path/to/liblucce-lab.so=out=run.lucce,record=calls -jar app.jar
+  java -agentpath:/path/to/liblucce-lab.so=out=run.lucce,calls=on -jar app.jar
   lucce lab replay run.lucce.calls --encoding dacce
   lucce lab replay --compare run.lucce.calls other.lucce.calls --plot charts"
 )]

@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use super::as_of_time::AsOfTime;
 use super::rows::{estimated_bytes, resolve_trace};
+use crate::amounts::{format_amount, round_estimate};
 use crate::output::{format_plural, grouped};
 
 /// Live objects by context and type.
@@ -166,8 +167,8 @@ impl AliveListing {
     pub fn format_heap(&self) -> Option<String> {
         // Zero: there was no collection.
         let used = self.heap_bytes.filter(|used| *used > 0)?;
-        let used = estimated_bytes(used);
-        let most = estimated_bytes(self.max_heap_bytes?);
+        let used = format_amount(used as f64, "bytes");
+        let most = format_amount(self.max_heap_bytes? as f64, "bytes");
         Some(format!("{used} of at most {most} of the heap in use"))
     }
 
@@ -241,7 +242,7 @@ impl AliveListingRow {
     fn write(&self, out: &mut impl Write) -> io::Result<()> {
         let (bytes, objects) = (
             estimated_bytes(self.bytes),
-            format_plural(self.objects, "object"),
+            format_plural(round_estimate(self.objects), "object"),
         );
         let (class, id, stack) = (EscapedText(&self.class), &self.id, &self.stack);
         writeln!(

@@ -16,7 +16,9 @@ use std::io::Write;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use lucce_decoder::{LeakAnalysis, LogDamage, Measure, Profile, analyze_leaks, list_alive_objects};
+use lucce_decoder::{
+    LEAK, LeakAnalysis, LogDamage, Measure, Profile, analyze_leaks, list_alive_objects,
+};
 use lucce_options::units::parse_interval;
 use lucce_page::{AliveTable, LeaksText};
 
@@ -24,6 +26,7 @@ use super::classes::ClassFilterArgs;
 use super::holders::{SearchLimits, find_holders, parse_pause_budget};
 use super::output::{format_plural, lock_stdout, write_json};
 use super::progress::ProgressMeter;
+use super::selection::{EventPatterns, SortArgs};
 use super::{CommandError, CommandStatus, SortArg, prefix_path, print_diagnostic, report_damage};
 use alive::{AliveListing, AliveReport};
 use as_of_time::AsOfTime;
@@ -41,6 +44,7 @@ use watch::LeaksSource;
   lucce leaks --watch --interval 2s 1234
   lucce leaks 1234 --holders
   lucce leaks --alive 1234         prints what is alive now, and from where
+  lucce leaks run-1234.lucce --type 'com\\.acme\\.Session' --through 'com\\.acme\\.'
   lucce leaks --gc 1234            collects the whole heap first")]
 pub struct LeaksArgs {
     /// Log of a run, or process id of a JVM that has the agent
@@ -61,9 +65,8 @@ pub struct LeaksArgs {
     /// Print what is alive by context, type and age, without judgement
     #[arg(long, conflicts_with = "watch")]
     alive: bool,
-    /// With --alive: sort key [default: value, the estimated bytes; count: objects]
-    #[arg(long, value_name = "KEY", value_enum, requires = "alive")]
-    sort: Option<SortArg>,
+    #[command(flatten)]
+    order: SortArgs,
     /// Collect the whole heap of the JVM first; the program stands still meanwhile
     #[arg(long, conflicts_with = "watch")]
     gc: bool,
@@ -74,10 +77,16 @@ pub struct LeaksArgs {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
+    patterns: EventPatterns,
+    #[command(flatten)]
     classes: ClassFilterArgs,
 }
 
 pub fn run(args: &LeaksArgs) -> Result<CommandStatus, CommandError> {
+    if args.order.sort.is_some() && !args.alive {
+        let text = "--sort is for --alive: suspects are sorted by their evidence";
+        return Err(CommandError::Usage(text.into()));
+    }
     let log = args.source.resolve_log()?;
     if args.watch {
         return watch::watch_leaks(&log, args);
@@ -94,7 +103,7 @@ pub fn run(args: &LeaksArgs) -> Result<CommandStatus, CommandError> {
     if args.alive {
         return print_alive(&log, args);
     }
-    let (profile, leaks) = read_leaks(&log, &args.classes)?;
+    let (profile, leaks) = read_leaks(&log, args)?;
     print_report(&log, &profile, &leaks, args)?;
     Ok(report_outcome(&log, &profile, &leaks))
 }
@@ -143,9 +152,9 @@ fn alive_listing(
 }
 
 fn print_alive(log: &Path, args: &LeaksArgs) -> Result<CommandStatus, CommandError> {
-    SortArg::check_total(args.sort, false)?;
-    let measure = args.sort.and_then(SortArg::to_measure).unwrap_or_default();
-    let profile = args.classes.open_log(log)?;
+    SortArg::check_total(args.order.sort, false)?;
+    let measure = args.order.measure().unwrap_or_default();
+    let profile = open_selected(log, args)?;
     let pid = args.source.running_pid(profile.header.pid, log);
     let pid = pid.filter(|_| !profile.ended);
     let top = if args.top == 0 { usize::MAX } else { args.top };
@@ -205,11 +214,20 @@ fn is_starting(profile: &Profile) -> bool {
     !profile.meta.contains_key("options")
 }
 
-fn read_leaks(
-    log: &Path,
-    classes: &ClassFilterArgs,
-) -> Result<(Profile, LeakAnalysis), CommandError> {
-    let profile = classes.open_log(log)?;
+/// Opens a log and selects its live objects. Says so if none remains.
+fn open_selected(log: &Path, args: &LeaksArgs) -> Result<Profile, CommandError> {
+    let mut profile = args.classes.open_log(log)?;
+    let had_objects = profile.followed_objects.has_objects();
+    args.patterns.limit_counters(&mut profile);
+    if had_objects && !args.watch && !profile.followed_objects.has_objects() {
+        let message = args.patterns.nothing_matches(LEAK.name);
+        print_diagnostic(prefix_path(log, message));
+    }
+    Ok(profile)
+}
+
+fn read_leaks(log: &Path, args: &LeaksArgs) -> Result<(Profile, LeakAnalysis), CommandError> {
+    let profile = open_selected(log, args)?;
     let bar = ProgressMeter::new("decoding", 0);
     let leaks = analyze_leaks(&profile, &|more| bar.tick(more));
     drop(bar);

@@ -12,7 +12,7 @@ use lucce_decoder::{
 use lucce_page::{LeakText, SuspectText};
 use serde::Serialize;
 
-use crate::amounts::format_amount;
+use crate::amounts::{format_estimated_bytes, round_estimate};
 use crate::output::{format_plural, grouped};
 
 #[derive(Serialize)]
@@ -145,7 +145,10 @@ impl LeakRow {
             grouped(self.born[1])
         );
         let alive = [first, second, last].map(|live| {
-            let (objects, bytes) = (grouped(live.objects), estimated_bytes(live.bytes));
+            let (objects, bytes) = (
+                grouped(round_estimate(live.objects)),
+                estimated_bytes(live.bytes),
+            );
             let after = grouped(live.collections);
             format!("{objects} ({bytes}) after collection {after}")
         });
@@ -267,7 +270,7 @@ impl SuspectRow {
     pub(super) fn format_head(&self) -> String {
         let (bytes, objects) = (
             estimated_bytes(self.bytes),
-            format_plural(self.objects, "object"),
+            format_plural(round_estimate(self.objects), "object"),
         );
         let (class, id, stack) = (EscapedText(&self.class), &self.id, &self.stack);
         let head = format!("about {bytes}  {objects} of {class}  {id}  {stack}");
@@ -355,7 +358,7 @@ pub(super) fn resolve_trace(profile: &Profile, id: ContextId) -> (String, Vec<St
 
 /// Formats estimated bytes, which are not exact to the byte.
 pub(super) fn estimated_bytes(bytes: u64) -> String {
-    format_amount(bytes as f64, "bytes")
+    format_estimated_bytes(bytes)
 }
 
 pub(super) fn describe_missing(missing: MissingEvidence) -> String {

@@ -3,7 +3,6 @@
 use lucce_control::{ControlCommand, LeaksRequest, send_command};
 use serde::Deserialize;
 
-use super::rows::estimated_bytes;
 use crate::amounts::format_amount;
 use crate::{CommandError, print_diagnostic};
 
@@ -32,8 +31,8 @@ pub fn collect_heap(pid: u32) -> Result<(), CommandError> {
     let heap = match (cost.heap_bytes, cost.max_heap_bytes) {
         (Some(used), Some(most)) => format!(
             "{} of at most {} of the heap in use: the program may stand still for about {}, longer on a busy machine",
-            estimated_bytes(used),
-            estimated_bytes(most),
+            format_amount(used as f64, "bytes"),
+            format_amount(most as f64, "bytes"),
             format_amount((used as f64 * NANOS_A_BYTE).max(1e6), "ns")
         ),
         _ => "the program stands still until it has ended".to_owned(),

@@ -57,7 +57,7 @@ pub fn watch_leaks(log: &Path, args: &LeaksArgs) -> Result<CommandStatus, Comman
     let (mut seen, mut gone) = (None, false);
     loop {
         let started = Instant::now();
-        let (profile, leaks) = read_leaks(log, &args.classes)?;
+        let (profile, leaks) = read_leaks(log, args)?;
         // A log that cannot show leaks now never will.
         let tells = find_missing_evidence(&profile, &leaks).is_none();
         let is_in_vain = !tells && !is_starting(&profile);

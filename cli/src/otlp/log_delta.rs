@@ -8,13 +8,13 @@ use lucce_decoder::{
 };
 use lucce_export::ExportRun;
 
+use crate::selection::CountSelection;
+
 /// Reads a log repeatedly, without contact to its JVM.
-pub struct LogDeltaReader {
+pub struct LogDeltaReader<'a> {
     log: PathBuf,
-    /// Only events of this kind; `None`: all.
-    kind: Option<String>,
+    selection: &'a CountSelection,
     contents: bool,
-    arguments: bool,
     delta_tracker: DeltaTracker,
     /// Number of reported snapshots of live objects.
     snapshots: usize,
@@ -38,23 +38,17 @@ pub struct LogDelta {
     pub ended: bool,
 }
 
-impl LogDeltaReader {
-    pub fn new(log: PathBuf, kind: Option<String>, contents: bool) -> Self {
+impl<'a> LogDeltaReader<'a> {
+    pub fn new(log: PathBuf, selection: &'a CountSelection, contents: bool) -> Self {
         LogDeltaReader {
             log,
-            kind,
+            selection,
             contents,
-            arguments: false,
             delta_tracker: DeltaTracker::default(),
             snapshots: 0,
             until: None,
             read_duration: Duration::ZERO,
         }
-    }
-
-    /// Reports the program's arguments unmasked.
-    pub fn show_arguments(&mut self) {
-        self.arguments = true;
     }
 
     /// The time between readings: a large log is read less often, so that reading takes at most a quarter of a processor.
@@ -68,18 +62,16 @@ impl LogDeltaReader {
         let begun = Instant::now();
         let now = nanos_since_1970();
         let mut profile = LogSource::open(&self.log)?.read_profile(&|_| ())?;
-        if self.arguments {
-            profile.show_arguments();
-        }
+        let snapshots = profile.followed_objects.snapshots().len();
+        self.selection.limit_counters(&mut profile);
         profile.events = self.delta_tracker.next_delta(&profile);
         // Live objects at a snapshot are not a difference, so each snapshot is reported once, as it is.
-        let snapshots = profile.followed_objects.snapshots().len();
         if snapshots == self.snapshots {
             profile.followed_objects = FollowedObjects::default();
         }
         self.snapshots = snapshots;
         let options = ExportOptions {
-            kind: self.kind.as_deref(),
+            kind: self.selection.event.as_deref(),
             value: None,
             leaf_type: false,
             content_ids: self.contents,

@@ -24,7 +24,8 @@ use self::delivery::{DeliveryEnd, OtlpDelivery};
 use self::delivery_deadline::DeliveryDeadline;
 use self::log_delta::{LogDelta, LogDeltaReader};
 use super::output::{format_plural, lock_stdout, warn_if_readable, write_json};
-use super::target::resolve_log;
+use super::selection::CountSelection;
+use super::target::{TargetArgs, resolve_log};
 use super::{CommandError, CommandStatus, prefix_path, print_diagnostic};
 
 /// Send what a JVM counts to an OpenTelemetry collector, until the JVM ends.
@@ -36,11 +37,11 @@ use super::{CommandError, CommandStatus, prefix_path, print_diagnostic};
 #[command(after_help = "Examples:
   lucce otlp --endpoint http://localhost:4318 1234
   lucce otlp --endpoint http://localhost:4318 --interval 10s com.acme.Server
+  lucce otlp --endpoint http://localhost:4318 --event lock --include 'com.acme.*' 1234
   lucce otlp --endpoint http://localhost:4318 run-1234.lucce       sends the counts of an earlier run")]
 pub struct OtlpArgs {
-    /// Process id of the JVM, its main class or jar, or the end of one; or the log of a run
-    #[arg(value_name = "JVM|RUN")]
-    jvm: String,
+    #[command(flatten)]
+    target: TargetArgs,
     /// Send to this collector: http://HOST:PORT [path: /v1development/profiles]
     #[arg(long, value_name = "URL", value_parser = parse_otlp_url)]
     endpoint: HttpEndpoint,
@@ -53,9 +54,8 @@ pub struct OtlpArgs {
     /// Maximum time to wait for a collector that is away, after the JVM has ended
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = parse_duration)]
     patience: Duration,
-    /// Send only events of this kind [default: all]
-    #[arg(long, value_name = "KIND")]
-    event: Option<String>,
+    #[command(flatten)]
+    selection: CountSelection,
     /// Add contexts' content ids, equal in every run
     #[arg(long)]
     content_ids: bool,
@@ -65,21 +65,15 @@ pub struct OtlpArgs {
     /// Add the headers of this file, one NAME=VALUE per line; other users can read command lines, and secrets in them
     #[arg(long, value_name = "FILE")]
     header_file: Option<PathBuf>,
-    /// Send the program's arguments instead of `*`
-    #[arg(long)]
-    arguments: bool,
     /// Print at the end what was delivered, as one JSON object
     #[arg(long)]
     json: bool,
 }
 
 pub fn run(args: &OtlpArgs) -> Result<CommandStatus, CommandError> {
-    let log = resolve_log(&args.jvm)?;
+    let log = resolve_log(&args.target.jvm)?;
     stop_signal::handle_stop_signals()?;
-    let mut looker = LogDeltaReader::new(log.clone(), args.event.clone(), args.content_ids);
-    if args.arguments {
-        looker.show_arguments();
-    }
+    let mut looker = LogDeltaReader::new(log.clone(), &args.selection, args.content_ids);
     let mut patience = DeliveryDeadline::new(log.clone(), args.patience);
     let mut headers = args.headers.clone();
     if let Some(file) = &args.header_file {
@@ -112,7 +106,7 @@ pub fn run(args: &OtlpArgs) -> Result<CommandStatus, CommandError> {
 
 /// Counts events that arrived during a failed delivery as undelivered also.
 fn count_undelivered(
-    looker: &mut LogDeltaReader,
+    looker: &mut LogDeltaReader<'_>,
     delivery: &mut OtlpDelivery,
     look: LogDelta,
 ) -> LogDelta {

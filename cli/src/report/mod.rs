@@ -21,7 +21,9 @@ use lucce_decoder::{
 
 use super::output::{lock_stdout, write_json};
 use super::progress::ProgressMeter;
-use super::selection::{EventFilter, RowClass, RowFilter, SelectedRun, Selection};
+use super::selection::{
+    EventFilter, IdleArgs, RowClass, RowFilter, SelectedRun, Selection, SortArgs, StreamCountArgs,
+};
 use super::threshold::{ThresholdArgs, warn_if_traces_are_large};
 use super::{
     CommandError, CommandStatus, SortArg, find_kind, prefix_path, print_diagnostic,
@@ -61,19 +63,16 @@ pub struct ReportArgs {
     /// Maximum depth of the tree [default: 500]
     #[arg(long, value_name = "N", requires = "tree", value_parser = clap::value_parser!(u32).range(1..))]
     depth: Option<u32>,
-    /// Sort key [default: value; count for events without values]
-    #[arg(long, value_name = "KEY", value_enum)]
-    sort: Option<SortArg>,
-    /// Report waits of idle pool threads too, instead of one line for them (kinds that count time)
-    #[arg(long)]
-    idle: bool,
+    #[command(flatten)]
+    order: SortArgs,
+    #[command(flatten)]
+    idle: IdleArgs,
     #[command(flatten)]
     threshold: ThresholdArgs,
     #[command(flatten)]
     selection: Selection,
-    /// Count the events of the stream (agent option record=stream); implied by --from, --to and --thread
-    #[arg(long)]
-    stream: bool,
+    #[command(flatten)]
+    counted: StreamCountArgs,
     /// Continue in the context that started the thread (agent option events=thread)
     #[arg(long)]
     across_threads: bool,
@@ -87,7 +86,7 @@ pub fn run(args: &ReportArgs) -> Result<CommandStatus, CommandError> {
     let SelectedRun {
         mut profile,
         status: streamed,
-    } = args.selection.open_run(&args.file, args.stream)?;
+    } = args.selection.open_run(&args.file, args.counted.stream)?;
     if args.across_threads {
         profile.distinguish_submitters();
     }
@@ -96,7 +95,7 @@ pub fn run(args: &ReportArgs) -> Result<CommandStatus, CommandError> {
         args,
         profile: &profile,
         kind: &kind,
-        filter: match args.idle {
+        filter: match args.idle.idle {
             true => args.selection.event_filter(),
             false => args.selection.event_filter().without_idle(&kind),
         },
@@ -117,8 +116,8 @@ fn resolve_kind(
 ) -> Result<KindTotal, CommandError> {
     let counted = profile.counted_kinds();
     let recorded = list_recorded_kinds(profile);
-    let without_events = match &args.selection.event {
-        Some(event) => Some(event.as_str())
+    let without_events = match args.selection.event() {
+        Some(event) => Some(event)
             .filter(|event| counted.iter().all(|kind| kind.name != *event))
             .and_then(|event| recorded.iter().find(|name| **name == event)),
         None => recorded
@@ -132,12 +131,7 @@ fn resolve_kind(
             name: (*name).to_owned(),
             ..KindDescriptor::for_kind(name).to_total(0)
         }),
-        None => find_kind(
-            &args.file,
-            profile,
-            args.selection.event.as_deref(),
-            streamed,
-        ),
+        None => find_kind(&args.file, profile, args.selection.event(), streamed),
     }
 }
 
@@ -152,14 +146,7 @@ fn check_args(args: &ReportArgs) -> Result<(), CommandError> {
         ));
     }
     let has_callees = args.tree || (args.by.is_some() && has_frames);
-    SortArg::check_total(args.sort, has_callees)
-}
-
-impl ReportArgs {
-    /// The amount of the sort key, if one is named.
-    fn sorted_measure(&self) -> Option<Measure> {
-        self.sort.and_then(SortArg::to_measure)
-    }
+    SortArg::check_total(args.order.sort, has_callees)
 }
 
 /// The request of a report.
@@ -190,7 +177,7 @@ impl<'r> ReportRequest<'r> {
         drop(bar);
         contexts.add_left_out(&mut idle);
         let all = contexts.total_value().saturating_add(idle.total_value());
-        let value = Measure::resolve(args.sorted_measure(), &kind.unit, all);
+        let value = Measure::resolve(args.order.measure(), &kind.unit, all);
         for list in [&mut contexts.list, &mut idle.list] {
             self.filter.retain_contexts(profile, list);
         }
@@ -224,7 +211,7 @@ impl<'r> ReportRequest<'r> {
         drop(bar);
         let all = joined.filter_counters(0, |_| true).map(|row| row.value);
         let value = Measure::resolve(
-            args.sorted_measure(),
+            args.order.measure(),
             &kind.unit,
             all.fold(0, u64::saturating_add),
         );
@@ -255,7 +242,8 @@ impl<'r> ReportRequest<'r> {
         body: ReportBody<'_>,
     ) -> Result<CommandStatus, CommandError> {
         let (args, profile, kind) = (self.args, self.profile, self.kind);
-        let is_whole = !args.stream && args.selection.is_whole_kind() && !profile.is_restricted();
+        let is_whole =
+            !args.counted.stream && args.selection.is_whole_kind() && !profile.is_restricted();
         let is_whole = is_whole && ALLOC.is_kind(&kind.name);
         let mut report = ContextReport::new(profile, contexts, kind, (totals, body));
         report.coverage = is_whole.then(|| compute_coverage(profile).ok()).flatten();

@@ -62,7 +62,7 @@ impl SumTable {
         let amount =
             |sums: &HashMap<GroupKey, u64>, key: &GroupKey| sums.get(key).copied().unwrap_or(0);
         let mut keys: Vec<_> = total.keys().copied().collect();
-        let (first, second) = match args.sort {
+        let (first, second) = match args.order.sort {
             Some(SortArg::Total) => (&total, &own),
             Some(SortArg::Value | SortArg::Count) | None => (&own, &total),
         };

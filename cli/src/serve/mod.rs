@@ -21,9 +21,9 @@ use lucce_control::stop_signal;
 use lucce_options::units::parse_interval;
 use lucce_page::HtmlPage;
 
-use super::classes::ClassFilterArgs;
 use super::output::lock_stdout;
-use super::target::RunTarget;
+use super::selection::CountSelection;
+use super::target::{RunTarget, TargetArgs};
 use super::{CommandError, CommandStatus, print_diagnostic, view};
 use access::{AccessDecision, PageAccess};
 use http::{PageRequest, PageResponse};
@@ -37,12 +37,11 @@ use page_reader::PageReader;
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   lucce serve 1234 --open
-  lucce serve com.acme.Server --interval 5s
+  lucce serve com.acme.Server --interval 5s --include 'com.acme.*'
   lucce serve run-1234.lucce --port 8080")]
 pub struct ServeArgs {
-    /// Process id of the JVM, its main class or jar, or the end of one; or the log of a run
-    #[arg(value_name = "JVM|RUN")]
-    jvm: String,
+    #[command(flatten)]
+    target: TargetArgs,
     /// Time between readings; longer if reading takes over a quarter of it
     #[arg(short, long, value_name = "TIME", default_value = "2s", value_parser = parse_interval)]
     interval: Duration,
@@ -53,15 +52,15 @@ pub struct ServeArgs {
     #[arg(long)]
     open: bool,
     #[command(flatten)]
-    classes: ClassFilterArgs,
+    selection: CountSelection,
 }
 
 /// Maximum number of open connections, more than a few browsers need; further ones are closed.
 const CONNECTIONS: usize = 32;
 
 pub fn run(args: &ServeArgs) -> Result<CommandStatus, CommandError> {
-    let target = RunTarget::from_name(&args.jvm)?;
-    let readings = PageReader::new(target.log, &args.classes, args.interval)?;
+    let target = RunTarget::from_name(&args.target.jvm)?;
+    let readings = PageReader::new(target.log, &args.selection, args.interval)?;
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, args.port))
         .map_err(|e| CommandError::Usage(format!("port {}: {e}", args.port)))?;
     let access = PageAccess::new(listener.local_addr()?)?;

@@ -9,19 +9,19 @@ use lucce_decoder::{
 };
 use lucce_page::{HtmlPage, PageRefresh};
 
-use super::super::classes::ClassFilterArgs;
+use super::super::selection::CountSelection;
 use super::super::{CommandError, leaks, process, view};
 
 pub struct PageReader<'a> {
     log: PathBuf,
     /// The process that writes or wrote the log.
     pid: u32,
-    classes: &'a ClassFilterArgs,
+    selection: &'a CountSelection,
     /// Minimum time between readings.
     interval: Duration,
     before: ContextCounters,
     /// Time of the reading before; `None`: there is one reading so far, and no interval.
-    counted_at: Option<Instant>,
+    counters_read_at: Option<Instant>,
     newest: PageReading,
 }
 
@@ -43,20 +43,20 @@ impl<'a> PageReader<'a> {
     /// Creates a reader and reads the log for the first time.
     pub fn new(
         log: PathBuf,
-        classes: &'a ClassFilterArgs,
+        selection: &'a CountSelection,
         interval: Duration,
     ) -> Result<PageReader<'a>, CommandError> {
         let begun = Instant::now();
         let header = read_header(&log).map_err(|e| CommandError::Open(log.clone(), e))?;
         let is_last = process::is_gone(header.pid, &log);
-        let mut profile = classes.open_log(&log)?;
+        let mut profile = selection.open_log(&log)?;
         let mut readings = PageReader {
             newest: PageReading::empty(begun),
             before: profile.events.clone(),
-            counted_at: None,
+            counters_read_at: None,
             log,
             pid: header.pid,
-            classes,
+            selection,
             interval,
         };
         readings.store_reading(&mut profile, begun, is_last);
@@ -95,7 +95,7 @@ impl<'a> PageReader<'a> {
         }
         // The process writes until its end, so this is checked before the log is read.
         let is_last = process::is_gone(self.pid, &self.log);
-        let profile = self.classes.open_log(&self.log);
+        let profile = self.selection.open_log(&self.log);
         let mut profile = profile.map_err(|failure| {
             failure.report_to_stderr();
             format!("{} cannot be read any more", self.log.display())
@@ -106,25 +106,34 @@ impl<'a> PageReader<'a> {
 
     fn store_reading(&mut self, profile: &mut Profile, begun: Instant, is_last: bool) {
         let is_last = is_last || profile.ended;
-        let counted_at = profile.counted_at;
-        let before = self.counted_at.replace(counted_at);
-        let seconds = before.map(|before| (counted_at - before).as_secs_f64());
+        let counters_read_at = profile.counters_read_at;
+        let before = self.counters_read_at.replace(counters_read_at);
+        let seconds = before.map(|before| (counters_read_at - before).as_secs_f64());
         let number = self.newest.number + 1;
         let mut page = HtmlPage::default();
-        let log = &self.log;
+        let (log, selection) = (&self.log, self.selection);
+        let run_text = |profile: &Profile| {
+            let mut text = view::run_text(log, profile);
+            if !selection.is_whole() {
+                text.coverage = None;
+                text.notes.push(selection.page_note());
+            }
+            text
+        };
         let more = profile.events.subtract_earlier(&self.before);
         self.before = std::mem::replace(&mut profile.events, more);
-        page.add_profile(view::run_text(log, profile), profile, None, &|_| ());
+        page.add_profile(run_text(profile), profile, None, &|_| ());
         std::mem::swap(&mut profile.events, &mut self.before);
-        let stream = open_stream(log, profile);
+        // The time line has all events.
+        let stream = selection.is_whole().then(|| open_stream(log, profile));
         page.add_profile(
-            view::run_text(log, profile),
+            run_text(profile),
             profile,
-            stream.as_ref(),
+            stream.flatten().as_ref(),
             &|_| (),
         );
         std::mem::swap(&mut profile.events, &mut self.before);
-        if profile.meta.contains_key("leak.interval") {
+        if profile.meta.contains_key("leak.interval") && selection.tagged.is_unrestricted() {
             page.set_leaks(leaks::leaks_text(profile, (!is_last).then_some(self.pid)));
         }
         let took = begun.elapsed();

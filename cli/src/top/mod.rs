@@ -18,8 +18,9 @@ use lucce_options::units::parse_interval;
 use self::rows::TopView;
 use self::sampler::LogSampler;
 use super::output::lock_stdout;
-use super::target::RunTarget;
-use super::{CommandError, CommandStatus, SortArg, prefix_path};
+use super::selection::{CountSelection, IdleArgs, SortArgs};
+use super::target::{RunTarget, TargetArgs};
+use super::{CommandError, CommandStatus, SortArg, prefix_path, print_diagnostic};
 
 /// Show what a JVM does now: events of the last seconds by context, type, class, package, method, line, thread or tag.
 ///
@@ -30,26 +31,23 @@ use super::{CommandError, CommandStatus, SortArg, prefix_path};
 #[command(after_help = "Examples:
   lucce top 1234
   lucce top com.acme.Server --event lock --interval 5s
+  lucce top 1234 --by method --include 'com.acme.*' --tag 'request=GET /orders'
   lucce top 1234 --once --by type              prints one interval as text, for scripts")]
 pub struct TopArgs {
-    /// Process id of the JVM, its main class or jar, or the end of one; or the log of a run
-    #[arg(value_name = "JVM|RUN")]
-    jvm: String,
+    #[command(flatten)]
+    target: TargetArgs,
     /// Time between readings; longer if reading takes over a quarter of it
     #[arg(short, long, value_name = "TIME", default_value = "2s", value_parser = parse_interval)]
     interval: Duration,
-    /// Show events of this kind [default: allocations, else the most frequent kind]
-    #[arg(long, value_name = "KIND")]
-    event: Option<String>,
     /// Sum up by this first
     #[arg(long, value_name = "BY", value_enum, default_value = "context")]
     by: GroupBy,
-    /// Sort key at first [default: value; count for events without values]
-    #[arg(long, value_name = "KEY", value_enum)]
-    sort: Option<SortArg>,
-    /// Show waits of idle pool threads too, instead of one line for them (kinds that count time)
-    #[arg(long)]
-    idle: bool,
+    #[command(flatten)]
+    order: SortArgs,
+    #[command(flatten)]
+    idle: IdleArgs,
+    #[command(flatten)]
+    selection: CountSelection,
     /// Print one interval as text, and end
     #[arg(long)]
     once: bool,
@@ -63,15 +61,15 @@ pub fn run(args: &TopArgs) -> Result<CommandStatus, CommandError> {
         let message = "standard output is no terminal; --once prints one screen as text";
         return Err(CommandError::Usage(message.into()));
     }
-    SortArg::check_total(args.sort, args.by.includes_callees())?;
-    let target = RunTarget::from_name(&args.jvm)?;
-    let sampler = LogSampler::new(&target.log, args.interval)?;
-    if let Some(event) = &args.event {
+    SortArg::check_total(args.order.sort, args.by.includes_callees())?;
+    let target = RunTarget::from_name(&args.target.jvm)?;
+    let sampler = LogSampler::new(&target.log, args.interval, args.selection.clone())?;
+    if let Some(event) = &args.selection.event {
         check_kind(event, &sampler)?;
     }
-    let mut view = TopView::new(args.event.clone(), args.by);
-    view.by_count = args.sort == Some(SortArg::Count);
-    view.with_idle = args.idle;
+    let mut view = TopView::new(args.selection.event.clone(), args.by);
+    view.by_count = args.order.sort == Some(SortArg::Count);
+    view.with_idle = args.idle.idle;
     match args.once {
         true => print_once(sampler, view, row_limit(args.top)),
         false => screen::run_screen(&target, sampler, view),
@@ -112,6 +110,12 @@ fn print_once(
     }
     writeln!(out)?;
     let rows = rows::build_rows(&window, &view);
+    let shown = view.shown_kind(&window);
+    let is_counted = window.totals.iter().any(|total| total.name == shown);
+    if !is_counted && sampler.selection().has_filters() {
+        let message = sampler.selection().patterns.nothing_matches(shown);
+        print_diagnostic(prefix_path(sampler.path(), message));
+    }
     for row in rows.iter().take(most) {
         writeln!(out, "{row}")?;
     }

@@ -9,6 +9,7 @@ use lucce_decoder::{
 
 use crate::CommandError;
 use crate::classes::ClassFilterArgs;
+use crate::selection::CountSelection;
 
 /// The events between two readings.
 pub struct SampleWindow {
@@ -16,7 +17,7 @@ pub struct SampleWindow {
     pub joined: MergedProfile,
     pub run: Option<RunId>,
     pub seconds: f64,
-    /// Events since the JVM's start.
+    /// Selected events since the JVM's start.
     pub totals: Vec<KindTotal>,
     /// The kind that is shown by default.
     pub main_kind: String,
@@ -24,6 +25,7 @@ pub struct SampleWindow {
 
 pub struct LogSampler {
     path: PathBuf,
+    selection: CountSelection,
     requested_interval: Duration,
     /// Duration of the last reading.
     read_duration: Duration,
@@ -36,9 +38,13 @@ pub struct LogSampler {
 impl LogSampler {
     /// # Errors
     /// The log cannot be read, or has no counters.
-    pub fn new(path: &Path, interval: Duration) -> Result<LogSampler, CommandError> {
+    pub fn new(
+        path: &Path,
+        interval: Duration,
+        selection: CountSelection,
+    ) -> Result<LogSampler, CommandError> {
         let begun = Instant::now();
-        let profile = ClassFilterArgs::default().open_log(path)?;
+        let mut profile = ClassFilterArgs::default().open_log(path)?;
         let counted = profile.counted_kinds().into_iter().map(|kind| kind.name);
         let mut kinds: Vec<_> = counted.collect();
         for name in list_recorded_kinds(&profile) {
@@ -46,18 +52,24 @@ impl LogSampler {
                 kinds.push(name.to_owned());
             }
         }
+        selection.limit_counters(&mut profile);
         Ok(LogSampler {
             kinds,
+            selection,
             path: path.to_owned(),
             requested_interval: interval,
             read_duration: begun.elapsed(),
-            read_at: profile.counted_at,
+            read_at: profile.counters_read_at,
             before: profile.events,
         })
     }
 
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    pub fn selection(&self) -> &CountSelection {
+        &self.selection
     }
 
     /// Names of kinds that have events or may have some later.
@@ -75,14 +87,15 @@ impl LogSampler {
     pub fn read_window(&mut self) -> Result<SampleWindow, OpenError> {
         let begun = Instant::now();
         let mut profile = Profile::open(&self.path)?;
+        self.selection.limit_counters(&mut profile);
         let (totals, main_kind) = (profile.counted_kinds(), profile.main_kind().name);
         let more = profile.events.subtract_earlier(&self.before);
         self.before = std::mem::replace(&mut profile.events, more);
         let mut joined = MergedProfile::default();
         joined.add_profile(&profile, &|_| ());
         // Measured between the counters' readings, not between the starts of readings: on a busy machine these differ.
-        let seconds = (profile.counted_at - self.read_at).as_secs_f64();
-        self.read_at = profile.counted_at;
+        let seconds = (profile.counters_read_at - self.read_at).as_secs_f64();
+        self.read_at = profile.counters_read_at;
         self.read_duration = begun.elapsed();
         Ok(SampleWindow {
             joined,

@@ -281,6 +281,32 @@ fn a_failing_server_is_retried_a_limited_time() {
     assert_eq!(got.try_iter().count(), 6);
 }
 
+/// What is sent of a selection is what the report shows of it.
+#[test]
+fn selected_events_are_sent() {
+    let folder = log();
+    for selection in [
+        ["--type", "String"],
+        ["--through", "Main\\.work$"],
+        ["--include", "nothing.*"],
+    ] {
+        let (url, requests) = server(&[FINE]);
+        let (code, stderr, _) = push(folder.path(), &url, &selection);
+        assert_eq!(code, 0, "{stderr}");
+        let args = [
+            &["report", "--json", "--event", "alloc", "kinds.log"],
+            &selection[..],
+        ]
+        .concat();
+        let report: Value = serde_json::from_slice(&lucce(folder.path(), &args).stdout).unwrap();
+        let wanted = ["count", "value"].map(|key| report["totals"][key].as_u64().unwrap());
+        let sent = received(&requests);
+        let sent = ["alloc_objects", "alloc_space"].map(|name| sent.get(name).copied());
+        assert_eq!(sent.map(Option::unwrap_or_default), wanted, "{selection:?}");
+        assert_eq!(wanted[0] > 0, selection[0] != "--include", "{selection:?}");
+    }
+}
+
 #[test]
 fn headers_with_secrets_are_in_a_file() {
     let folder = tempfile::tempdir().unwrap();

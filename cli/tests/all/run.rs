@@ -45,6 +45,100 @@ fn the_agent_comes_right_after_java_and_the_exit_code_is_the_programs() {
     assert_eq!(output.status.code(), Some(7));
 }
 
+/// Without `--` the first word that is no option of `run` begins the command; its own options are not those of `run`.
+#[test]
+fn the_command_needs_no_separator() {
+    let (dir, program) = installed();
+    let agent = dir.path().canonicalize().unwrap().join("liblucce.so");
+    for options in [
+        &[][..],
+        &["--events", "alloc,lock"],
+        &[
+            "--events",
+            "alloc+lock",
+            "-o",
+            "x.lucce",
+            "--opt",
+            "verify=9",
+        ],
+        &["--out", "x.lucce", "--opt", "limit=1m"],
+    ] {
+        let command = [
+            "./java",
+            "--out",
+            "-o",
+            "-jar",
+            "--events=x",
+            "--",
+            "a b.jar",
+        ];
+        let with = run(&program, &[options, &["--"], &command].concat());
+        let without = run(&program, &[options, &command].concat());
+        assert_eq!(without.1, with.1);
+        assert!(
+            without
+                .1
+                .ends_with("><--out><-o><-jar><--events=x><--><a b.jar>")
+                && without
+                    .1
+                    .starts_with(&format!("<-agentpath:{}", agent.display())),
+            "{}",
+            without.1
+        );
+        assert_eq!(without.0.status.code(), Some(7));
+    }
+    let (output, text) = run(&program, &["--evnts", "alloc", "./java"]);
+    assert_eq!(output.status.code(), Some(2), "{text}");
+}
+
+/// A log that cannot be written ends the command before the program starts.
+#[test]
+fn a_log_that_cannot_be_written_is_refused_at_once() {
+    let (dir, program) = installed();
+    let dir = dir.path();
+    fs::write(dir.join("notes.txt"), "no log").unwrap();
+    fs::write(dir.join("empty.lucce"), "").unwrap();
+    lucce_testkit::sample(&dir.join("old.lucce"));
+    fs::create_dir(dir.join("folder")).unwrap();
+    for (out, why) in [
+        (
+            "none/a.lucce",
+            "cannot write none/a.lucce: No such file or directory",
+        ),
+        ("notes.txt/a.lucce", "Not a directory"),
+        ("folder", "not an ordinary file"),
+        ("notes.txt", "no log; it stays as it is"),
+        ("/proc/a.lucce", "cannot write /proc/a.lucce"),
+        (
+            "%{LUCCE_NO_SUCH_VARIABLE}/a.lucce",
+            "LUCCE_NO_SUCH_VARIABLE",
+        ),
+    ] {
+        for option in [["--out", out], ["--opt", &format!("out={out}")]] {
+            for command in ["./java", "sh"] {
+                let (output, text) = run(&program, &[&option[..], &[command]].concat());
+                assert_eq!(output.status.code(), Some(2), "{out}: {text}");
+                assert!(
+                    text.contains(why) && text.lines().count() == 1,
+                    "{out}: {text}"
+                );
+            }
+        }
+    }
+    for out in [
+        "empty.lucce",
+        "old.lucce",
+        "new.lucce",
+        "folder/a-%p-%t%%.lucce",
+    ] {
+        let (output, text) = run(&program, &["--out", out, "./java"]);
+        assert_eq!(output.status.code(), Some(7), "{out}: {text}");
+    }
+    // The check leaves nothing behind.
+    assert_eq!(fs::read_dir(dir.join("folder")).unwrap().count(), 0);
+    assert!(!dir.join("new.lucce").exists());
+}
+
 /// A script that starts JVMs hands the agent on to them.
 #[test]
 fn other_commands_get_the_agent_by_their_environment() {

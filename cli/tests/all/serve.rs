@@ -153,6 +153,38 @@ fn who_has_the_address_gets_the_page() {
     assert_eq!(server.get("../sample.log").status, 404);
 }
 
+/// The page has the sums that the report of the same selection has.
+#[test]
+fn selected_events_are_those_of_the_report() {
+    let dir = tempfile::tempdir().unwrap();
+    lucce_testkit::kinds(&dir.path().join("kinds.log"));
+    for selection in [
+        &["--type", "String"][..],
+        &["--through", "Main\\.work$", "--event", "alloc"],
+        &["--event", "lock"],
+    ] {
+        let server = Server::start(dir.path(), &[&["kinds.log"], selection].concat());
+        let data = data_of(&server.get("").body);
+        let report = Command::new(env!("CARGO_BIN_EXE_lucce"))
+            .args([&["report", "--json", "kinds.log"], selection].concat())
+            .current_dir(dir.path())
+            .output()
+            .unwrap();
+        let report: Value = serde_json::from_slice(&report.stdout).unwrap();
+        let kinds = data["kinds"].as_array().unwrap();
+        let kind = kinds.iter().find(|kind| kind["name"] == report["event"]);
+        let kind = kind.unwrap_or_else(|| panic!("{selection:?}: {kinds:?}"));
+        assert_eq!(kind["count"][1], report["totals"]["count"], "{selection:?}");
+        assert_eq!(kind["value"][1], report["totals"]["value"], "{selection:?}");
+        assert!(
+            report["totals"]["count"].as_u64() > Some(0),
+            "{selection:?}"
+        );
+        let notes = data["runs"][1]["notes"].to_string();
+        assert!(notes.contains("Only selected events"), "{notes}");
+    }
+}
+
 #[test]
 fn requests_without_the_secret_or_by_another_name_are_refused() {
     let (_dir, server) = sample();

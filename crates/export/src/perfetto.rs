@@ -187,7 +187,7 @@ impl ExportFormat for PerfettoFormat {
     }
 
     fn description(&self) -> &'static str {
-        "For ui.perfetto.dev: the stream's events as a time line, with their stacks (agent option record=stream)"
+        "For ui.perfetto.dev: the stream's events as a time line, with their stacks (agent option stream=on)"
     }
 
     fn has_times(&self) -> bool {

@@ -34,7 +34,7 @@ shared_constants! {
     /// A callId that does not fit into a `long`.
     LOST_CALL: i64 = -1;
 
-    // ---- with `record=calls` ----------------------------------------------------------------------------------------
+    // ---- with `calls=on` ----------------------------------------------------------------------------------------
 
     /// A frame is about to call; an event happens; the frame returns; an exception has ended the
     /// frames from this slot on; a method was entered.

@@ -67,7 +67,7 @@ shared_constants! {
     CLONING: usize = 56;
     /// Bytes of the message of an exception, until its trace is counted.
     MESSAGE_BYTES: usize = 64;
-    /// With `record=stream`: where the thread's next event is written.
+    /// With `stream=on`: where the thread's next event is written.
     STREAM_CURSOR: usize = 72;
 
     // ---- fields for contexts that continue elsewhere: see `tasks` ---------------------------------------------------

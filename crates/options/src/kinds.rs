@@ -75,7 +75,7 @@ pub enum KindConflict {
     OtherTracking,
     /// `encoding=static`.
     Static,
-    /// `record=stream`.
+    /// `stream=on`.
     Stream,
 }
 
@@ -87,7 +87,7 @@ impl KindConflict {
             KindConflict::Burst => "`burst=`",
             KindConflict::OtherTracking => "`tracking=cct` or `tracking=paper`",
             KindConflict::Static => "`encoding=static`",
-            KindConflict::Stream => "`record=stream`",
+            KindConflict::Stream => "`stream=on`",
         }
     }
 
@@ -154,7 +154,7 @@ pub static SAMPLES: EventKindInfo = EventKindInfo {
         ),
         (
             KindConflict::Stream,
-            "record=stream has single events, and events=alloc=SIZE only samples",
+            "stream=on has single events, and events=alloc=SIZE only samples",
         ),
     ],
     ..PLAIN
@@ -194,8 +194,8 @@ pub static EXCEPTION: EventKindInfo = EventKindInfo {
     is_everywhere: false,
     conflicts: &[(
         KindConflict::Attach,
-        "events=exception needs the agent from the start (-agentpath): HotSpot reports exceptions only if it was started \
-         with them",
+        "events=exception: HotSpot reports exceptions only if it was started with them: start the JVM with \
+         -agentpath:/path/to/liblucce.so=events=exception, or by `lucce run --events exception`",
     )],
     ..PLAIN
 };

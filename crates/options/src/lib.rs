@@ -38,7 +38,7 @@ pub use names::find_near_name;
 pub use parser::{find_setting, split_settings};
 pub use recording::{
     AllocationSampling, ClassCacheOption, ControlMode, DEFAULT_SAMPLING_INTERVAL, EncodingChoice,
-    InstrumentScope, LogLevel, PushOptions, RecordMode, RecordingOptions, StartMode, TrackingMode,
+    InstrumentScope, LogLevel, PushOptions, RecordingOptions, StartMode, TrackingMode,
 };
 pub use selection::{EventSelection, is_agent_event, kind_names};
 pub use table::{OPTION_TABLE, find_option};

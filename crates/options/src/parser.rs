@@ -3,7 +3,7 @@
 use crate::entry::{OptionModes, OptionText};
 use crate::kinds::KindConflict;
 use crate::names::unknown_name;
-use crate::recording::{RecordMode, RecordingOptions, StartMode, TrackingMode};
+use crate::recording::{RecordingOptions, StartMode, TrackingMode};
 use crate::table::{OPTION_TABLE, find_option};
 use crate::{EventKindSet, OptionError};
 
@@ -105,7 +105,7 @@ impl RecordingOptions {
                 self.tracking != TrackingMode::Lazy,
                 KindConflict::OtherTracking,
             ),
-            (self.record == RecordMode::Stream, KindConflict::Stream),
+            (self.stream, KindConflict::Stream),
             (self.has_static_graph(), KindConflict::Static),
         ];
         let mut active = active.into_iter().filter(|(is_active, _)| *is_active);

@@ -94,21 +94,16 @@ fn every_entry_is_documented() {
 #[test]
 fn conflicts_are_refused() {
     for (text, message) in [
+        ("calls=on,tracking=cct", "calls=on needs tracking=lazy"),
+        ("calls=on,tracking=paper", "calls=on needs tracking=lazy"),
         (
-            "record=calls,tracking=cct",
-            "record=calls needs tracking=lazy",
+            "stream=on,tracking=paper",
+            "stream=on needs tracking=lazy or tracking=cct",
         ),
+        ("calls=on,stream=on", "calls=on does not go with stream=on"),
         (
-            "record=calls,tracking=paper",
-            "record=calls needs tracking=lazy",
-        ),
-        (
-            "record=stream,tracking=paper",
-            "record=stream needs tracking=lazy or tracking=cct",
-        ),
-        (
-            "record=calls,include=a.*",
-            "record=calls needs all classes: no instrument=app, include or exclude",
+            "calls=on,include=a.*",
+            "calls=on needs all classes: no instrument=app, include or exclude",
         ),
         (
             "tracking=paper,instrument=app",
@@ -144,15 +139,15 @@ fn conflicts_are_refused() {
             "burst= does not go with events=leak",
         ),
         (
-            "events=alloc=64k,record=stream",
-            "record=stream has single events, and events=alloc=SIZE only samples",
+            "events=alloc=64k,stream=on",
+            "stream=on has single events, and events=alloc=SIZE only samples",
         ),
     ] {
         assert_eq!(error_of(text), message, "{text}");
     }
     for text in ["tracking=cct", "instrument=app", "events=call", "verify=1"] {
-        let options = parse(&format!("record=stream,{text}")).unwrap();
-        assert_eq!(options.record, RecordMode::Stream);
+        let options = parse(&format!("stream=on,{text}")).unwrap();
+        assert!(options.stream);
     }
 }
 
@@ -173,8 +168,12 @@ fn unknown_options_and_values_are_named() {
             "unknown value of tracking 'papr', did you mean 'paper'?",
         ),
         (
-            "record=call",
-            "unknown value of record 'call', did you mean 'calls'?",
+            "stream=yes",
+            "unknown value of stream 'yes': expected 'off' or 'on'",
+        ),
+        (
+            "record=stream",
+            "unknown option 'record': `lucce options` lists them",
         ),
         ("ctl=of", "unknown value of ctl 'of', did you mean 'off'?"),
         (
@@ -240,9 +239,9 @@ fn malformed_values_are_refused() {
 
 #[test]
 fn values_are_typed() {
-    let options = parse("limit=2k,record=calls,record-limit=2m,verify=7,cache=./off").unwrap();
-    assert_eq!((options.limit, options.record_limit), (2048, 2 << 20));
-    assert!(options.records_calls() && options.verify == 7);
+    let options = parse("limit=2k,calls=on,calls-limit=2m,verify=7,cache=./off").unwrap();
+    assert_eq!((options.limit, options.calls_limit), (2048, 2 << 20));
+    assert!(options.calls && options.verify == 7);
     let folder = ClassCacheOption::In(PathBuf::from("./off"));
     assert_eq!(options.class_cache, folder);
     let push = parse("push=http://h:9/x/,push-every=500ms,push-version=1")
@@ -287,8 +286,8 @@ fn classes_have_no_hooks_if_the_vm_reports_all_events() {
         "events=leak+io",
         "events=leak+call",
         "events=leak,ctl=all",
-        "events=leak,record=stream",
-        "events=leak,record=calls",
+        "events=leak,stream=on",
+        "events=leak,calls=on",
         "events=exception,burst=1ms/10ms",
         "events=exception,encoding=static,graph=a.lucce",
     ] {
@@ -328,8 +327,8 @@ fn an_attached_agent_samples_unless_every_allocation_is_requested() {
 #[test]
 fn an_attached_agent_refuses_what_needs_hooks() {
     for bad in [
-        "record=calls",
-        "record=none",
+        "calls=on",
+        "stream=off",
         "tracking=cct",
         "events=none",
         "events=exception",
@@ -344,7 +343,7 @@ fn an_attached_agent_refuses_what_needs_hooks() {
         "alloc=lots",
         "alloc=9g",
         "evnts=alloc",
-        "record-limit=5m",
+        "stream-limit=5m",
     ] {
         assert!(parse_attached(bad).is_err(), "{bad}");
     }
@@ -361,6 +360,9 @@ fn a_log_s_options_are_read_as_far_as_they_are_known() {
         RecordingOptions::parse_recorded("events=lock+io,new=1,verify=often,alloc=64k,tracking");
     assert_eq!(options.events, EventSelection::from_kinds(&[&LOCK, &IO]));
     assert_eq!((options.verify, options.attached_interval()), (0, 64 << 10));
+    // Earlier versions had other names for the files beside the log.
+    let options = RecordingOptions::parse_recorded("record=stream,record-limit=1g,verify=7");
+    assert_eq!(options.verify, 7);
 }
 
 #[test]
@@ -369,13 +371,13 @@ fn settings_of_the_lab_are_found() {
     for (text, setting) in [
         ("events=alloc,tracking=paper", "tracking=paper"),
         ("tracking=cct", "tracking=cct"),
-        ("record=calls", "record=calls"),
+        ("calls=on", "calls=on"),
         ("graph=a.lucce,encoding=static", "encoding=static"),
     ] {
         assert_eq!(lab_setting(text).as_deref(), Some(setting));
     }
     assert_eq!(
-        lab_setting("tracking=lazy,record=stream,encoding=cct,verify=1"),
+        lab_setting("tracking=lazy,stream=on,encoding=cct,verify=1"),
         None
     );
     assert_eq!(lab_setting("tracking=paper,tracking=lazy"), None);
@@ -423,7 +425,7 @@ fn setting() -> impl Strategy<Value = String> {
         events.prop_map(|events| format!("events={}", events.join("+"))),
         (1_u32..1 << 20).prop_map(|size| format!("events=alloc={size}+leak={size}+lock")),
         any::<u64>().prop_map(|size| format!("limit={size}")),
-        (0_u64..1 << 30).prop_map(|size| format!("record-limit={size}k")),
+        (0_u64..1 << 30).prop_map(|size| format!("stream-limit={size}k")),
         (0_u32..1 << 31).prop_map(|number| format!("verify={number}")),
         (100_u64..86_400_000).prop_map(|millis| format!("push=http://h,push-every={millis}ms")),
         (50_u32..1000, 1100_u32..9999).prop_map(|(on, period)| format!("burst={on}us/{period}us")),

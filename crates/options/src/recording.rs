@@ -27,9 +27,12 @@ pub struct RecordingOptions {
     pub encoding: EncodingChoice,
     /// The log of an earlier run, for [`EncodingChoice::Static`].
     pub graph: Option<PathBuf>,
-    /// The file beside the log, and its maximum size in bytes.
-    pub record: RecordMode,
-    pub record_limit: u64,
+    /// Each event is also written with its time to a file of at most `stream_limit` bytes.
+    pub stream: bool,
+    pub stream_limit: u64,
+    /// For the lab: all calls are also written to a file of at most `calls_limit` bytes.
+    pub calls: bool,
+    pub calls_limit: u64,
     /// How contexts are kept if classes have hooks.
     pub tracking: TrackingMode,
     /// The agent decides whether classes have hooks (`tracking=auto`).
@@ -89,16 +92,6 @@ pub enum ClassCacheOption {
     /// In the user's cache folder.
     User,
     In(PathBuf),
-}
-
-/// A file beside the log.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum RecordMode {
-    None,
-    /// Calls, for `lucce lab replay`.
-    Calls,
-    /// Each event with its time.
-    Stream,
 }
 
 /// How a thread keeps its current context.
@@ -168,6 +161,9 @@ impl Default for PushOptions {
     }
 }
 
+/// Default maximum size in bytes of a file beside the log.
+const DEFAULT_FILE_LIMIT: u64 = 64 << 20;
+
 /// HotSpot's default sampling interval in bytes.
 pub const DEFAULT_SAMPLING_INTERVAL: u32 = 512 << 10;
 
@@ -184,8 +180,10 @@ impl RecordingOptions {
             limit: u64::MAX,
             encoding: EncodingChoice::Lucce,
             graph: None,
-            record: RecordMode::None,
-            record_limit: 64 << 20,
+            stream: false,
+            stream_limit: DEFAULT_FILE_LIMIT,
+            calls: false,
+            calls_limit: DEFAULT_FILE_LIMIT,
             tracking: TrackingMode::Lazy,
             is_tracking_automatic: true,
             ctl: ControlMode::On,
@@ -219,11 +217,6 @@ impl RecordingOptions {
         self.encoding == EncodingChoice::Static
     }
 
-    #[must_use]
-    pub fn records_calls(&self) -> bool {
-        self.record == RecordMode::Calls
-    }
-
     /// Whether some classes have no hooks.
     #[must_use]
     pub fn is_partial(&self) -> bool {
@@ -236,7 +229,7 @@ impl RecordingOptions {
         let all = self.ctl == ControlMode::All;
         let later = EventKindSet::select(|kind| all && kind.can_come_later);
         // A call recording needs every entry.
-        let recorded = match self.records_calls() {
+        let recorded = match self.calls {
             true => EventKindSet::default().with_kind(&CALL),
             false => EventKindSet::default(),
         };
@@ -247,7 +240,8 @@ impl RecordingOptions {
     #[must_use]
     pub fn is_hookless(&self) -> bool {
         let needs_hooks = self.ctl == ControlMode::All
-            || self.record != RecordMode::None
+            || self.stream
+            || self.calls
             || self.burst.is_some()
             || self.has_static_graph();
         self.is_tracking_automatic && !needs_hooks && self.events.are_all_from_vm()
@@ -257,7 +251,7 @@ impl RecordingOptions {
     #[must_use]
     pub fn is_idle(&self) -> bool {
         let mut kinds = self.hooked_events().kinds().iter();
-        !kinds.any(|kind| kind.is_everywhere) && !self.records_calls()
+        !kinds.any(|kind| kind.is_everywhere) && !self.calls
     }
 
     /// Sampling interval of an attached agent in bytes, for counted allocations and followed objects. 0: every

@@ -14,7 +14,7 @@ use crate::entry::{
 use crate::placeholders::check_placeholders;
 use crate::recording::{
     AllocationSampling, ClassCacheOption, ControlMode, EncodingChoice, InstrumentScope, LogLevel,
-    PushOptions, RecordMode, RecordingOptions, TrackingMode,
+    PushOptions, RecordingOptions, TrackingMode,
 };
 use crate::{BurstOptions, EventSelection, OptionError, StartDelay, units};
 
@@ -125,70 +125,45 @@ pub static OPTION_TABLE: [OptionEntry; 28] = [
         ..PLAIN
     },
     OptionEntry {
-        name: "record",
+        name: "stream",
         value: OptionValue::Choice(&[
             OptionChoice {
-                name: "none",
+                name: "off",
                 summary: "",
                 needs_lab: false,
-                set: |options| options.record = RecordMode::None,
+                set: |options| options.stream = false,
             },
             OptionChoice {
-                name: "stream",
-                summary: "Also write each event with its time to the log's name plus `.events` \
-                          ([streams](../guide/locks-and-timeline.md)).",
+                name: "on",
+                summary: "",
                 needs_lab: false,
-                set: |options| options.record = RecordMode::Stream,
-            },
-            OptionChoice {
-                name: "calls",
-                summary: "Also record all calls, including leaf methods, to the log's name plus `.calls`, for \
-                          `lucce lab replay` and exact [k-contexts](../../lab/docs/k-contexts.md). Slow.",
-                needs_lab: true,
-                set: |options| options.record = RecordMode::Calls,
+                set: |options| options.stream = true,
             },
         ]),
-        default: "none",
-        summary: "Write a second file beside the log",
+        default: "off",
+        summary: "Also write each event with its time to the log's name plus `.events`",
+        details: "See [streams](../guide/locks-and-timeline.md).",
         group: OptionGroup::Files,
-        conflicts: &[
-            OptionConflict {
-                combination: "`record=calls` with `tracking=cct` or `tracking=paper`",
-                reason: "",
-                message: "record=calls needs tracking=lazy",
-                applies: |options| {
-                    options.records_calls() && options.tracking != TrackingMode::Lazy
-                },
-            },
-            OptionConflict {
-                combination: "`record=stream` with `tracking=paper`",
-                reason: "",
-                message: "record=stream needs tracking=lazy or tracking=cct",
-                applies: |options| {
-                    options.record == RecordMode::Stream && options.tracking == TrackingMode::Paper
-                },
-            },
-            OptionConflict {
-                combination: "`record=calls` with `instrument=app`, `include=` or `exclude=`",
-                reason: "it needs all classes",
-                message: "record=calls needs all classes: no instrument=app, include or exclude",
-                applies: |options| options.records_calls() && options.is_partial(),
-            },
-        ],
+        conflicts: &[OptionConflict {
+            combination: "`stream=on` with `tracking=paper`",
+            reason: "",
+            message: "stream=on needs tracking=lazy or tracking=cct",
+            applies: |options| options.stream && options.tracking == TrackingMode::Paper,
+        }],
         ..PLAIN
     },
     OptionEntry {
-        name: "record-limit",
+        name: "stream-limit",
         value: OptionValue::Text {
             form: "SIZE",
             set: |options, text| {
-                options.record_limit = parse_size(text)?;
+                options.stream_limit = parse_size(text)?;
                 Ok(())
             },
-            get: |options| Some(units::format_size(options.record_limit)),
+            get: |options| Some(units::format_size(options.stream_limit)),
         },
         default: "64m",
-        summary: "Maximum size of the second file",
+        summary: "Maximum size of the stream",
         details: "A full file keeps the beginning of the run; the program goes on.",
         group: OptionGroup::Files,
         ..PLAIN
@@ -371,7 +346,7 @@ pub static OPTION_TABLE: [OptionEntry; 28] = [
                 name: "auto",
                 summary: "No class gets hooks if the VM itself reports all requested events: `alloc=SIZE`, `leak` and \
                           `exception`, alone or together. Each event then asks the VM for its stack; traces, context ids \
-                          and logs are the same. Class data sharing stays on. With any other kind, `ctl=all`, `record=`, \
+                          and logs are the same. Class data sharing stays on. With any other kind, `ctl=all`, `stream=on`, \
                           `burst=` or `encoding=static`, classes get hooks.",
                 needs_lab: false,
                 set: |options| set_tracking(options, TrackingMode::Lazy, true),
@@ -603,6 +578,64 @@ pub static OPTION_TABLE: [OptionEntry; 28] = [
         },
         summary: "Write the reason to this existing file if the attached agent does not stay",
         modes: OptionModes::Attach,
+        ..PLAIN
+    },
+    OptionEntry {
+        name: "calls",
+        value: OptionValue::Choice(&[
+            OptionChoice {
+                name: "off",
+                summary: "",
+                needs_lab: false,
+                set: |options| options.calls = false,
+            },
+            OptionChoice {
+                name: "on",
+                summary: "Records all calls, which is slow.",
+                needs_lab: true,
+                set: |options| options.calls = true,
+            },
+        ]),
+        default: "off",
+        summary: "Also write all calls, including leaf methods, to the log's name plus `.calls`",
+        details: "For `lucce lab replay` and exact [k-contexts](../../lab/docs/k-contexts.md).",
+        group: OptionGroup::Lab,
+        conflicts: &[
+            OptionConflict {
+                combination: "`calls=on` with `tracking=cct` or `tracking=paper`",
+                reason: "",
+                message: "calls=on needs tracking=lazy",
+                applies: |options| options.calls && options.tracking != TrackingMode::Lazy,
+            },
+            OptionConflict {
+                combination: "`calls=on` with `stream=on`",
+                reason: "a run has one file beside its log",
+                message: "calls=on does not go with stream=on",
+                applies: |options| options.calls && options.stream,
+            },
+            OptionConflict {
+                combination: "`calls=on` with `instrument=app`, `include=` or `exclude=`",
+                reason: "it needs all classes",
+                message: "calls=on needs all classes: no instrument=app, include or exclude",
+                applies: |options| options.calls && options.is_partial(),
+            },
+        ],
+        ..PLAIN
+    },
+    OptionEntry {
+        name: "calls-limit",
+        value: OptionValue::Text {
+            form: "SIZE",
+            set: |options, text| {
+                options.calls_limit = parse_size(text)?;
+                Ok(())
+            },
+            get: |options| Some(units::format_size(options.calls_limit)),
+        },
+        default: "64m",
+        summary: "Maximum size of the file of calls",
+        details: "A full file keeps the beginning of the run; the program goes on.",
+        group: OptionGroup::Lab,
         ..PLAIN
     },
     OptionEntry {

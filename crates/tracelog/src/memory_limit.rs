@@ -51,7 +51,7 @@ impl MemoryLimit {
 
     /// Returns `most` bytes, or 1/`part` of the free ones, for memory that is written without further checks.
     #[must_use]
-    pub fn limit_memory(self, most: u64, part: u64) -> u64 {
+    pub fn limit_written_bytes(self, most: u64, part: u64) -> u64 {
         match self {
             MemoryLimit::Memory { free } => most.min(free / part),
             MemoryLimit::Unlimited | MemoryLimit::Addresses { .. } => {
@@ -145,11 +145,14 @@ mod memory_limit_tests {
             free: 8 << 30,
         };
         assert_eq!(few.limit_addresses(32 << 40, 8), 1 << 30);
-        assert_eq!(few.limit_memory(64 << 20, 8), 64 << 20);
+        assert_eq!(few.limit_written_bytes(64 << 20, 8), 64 << 20);
         let counted = MemoryLimit::Memory { free: 8 << 30 };
         assert_eq!(counted.limit_addresses(32 << 40, 8), 32 << 40);
-        assert_eq!(counted.limit_memory(32 << 40, 64), 128 << 20);
-        assert_eq!(MemoryLimit::Unlimited.limit_memory(32 << 40, 64), 32 << 40);
+        assert_eq!(counted.limit_written_bytes(32 << 40, 64), 128 << 20);
+        assert_eq!(
+            MemoryLimit::Unlimited.limit_written_bytes(32 << 40, 64),
+            32 << 40
+        );
         assert_eq!(
             few.to_string(),
             "ulimit -v is 10 GB, of which the JVM leaves 8 GB"

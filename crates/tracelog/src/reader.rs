@@ -92,7 +92,7 @@ pub struct LogFile {
     /// For a stream an estimate, until it was read to its end.
     size: AtomicU64,
     /// When its counters were read, or could first be read.
-    counted_at: Instant,
+    counters_read_at: Instant,
     /// `None`: nothing is appended any more.
     counters: Option<CountersByOffset>,
 }
@@ -135,11 +135,11 @@ impl LogFile {
             header: LogHeader::decode(&header)?,
             size: AtomicU64::new(file.metadata()?.len()),
             storage: LogStorage::File(file),
-            counted_at: Instant::now(),
+            counters_read_at: Instant::now(),
             counters: None,
         };
         if !log.is_finished()? {
-            log.counted_at = Instant::now();
+            log.counters_read_at = Instant::now();
             let counters = log.read_counters()?;
             if let LogStorage::File(file) = &log.storage {
                 log.size = AtomicU64::new(file.metadata()?.len());
@@ -167,7 +167,7 @@ impl LogFile {
             header: LogHeader::decode(&header)?,
             storage: LogStorage::Stream(open),
             size: AtomicU64::new(size),
-            counted_at: Instant::now(),
+            counters_read_at: Instant::now(),
             counters: None,
         })
     }
@@ -186,8 +186,8 @@ impl LogFile {
 
     /// Returns when its counters were read. They are valid for that moment, however long it takes to read the rest.
     #[must_use]
-    pub fn counted_at(&self) -> Instant {
-        self.counted_at
+    pub fn counters_read_at(&self) -> Instant {
+        self.counters_read_at
     }
 
     /// Whether the read records explain all counters and, if the log has ended, the counters are final.
@@ -417,7 +417,7 @@ impl From<InMemoryLog> for LogFile {
             header: log.header,
             size: AtomicU64::new(log.size()),
             storage: LogStorage::Memory(log.bytes),
-            counted_at: Instant::now(),
+            counters_read_at: Instant::now(),
             counters: None,
         }
     }

@@ -196,7 +196,7 @@ impl DecodeService {
         let written = output::write_answer(&engine, question.sql, form, &mut out);
         out.check_size(written)?;
         if let Some(gauges) = &self.gauges {
-            gauges.rows.inc_by(engine.row_count());
+            gauges.rows.inc_by(engine.answered_rows());
         }
         Ok(ServerResponse::new(200, kind, out.bytes))
     }

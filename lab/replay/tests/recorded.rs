@@ -1,5 +1,5 @@
 //! The beginnings of real programs, recorded on JDK 17: no encoding ever differs from the plain stack, and
-//! each costs what its paper says. `cargo xtask record --app FopRender --limit 280k` makes one of them, as
+//! each costs what its paper says. `cargo xtask record-calls --app FopRender --limit 280k` makes one of them, as
 //! `target/recordings/FopRender.calls`.
 
 use lucce_callgraph::{ContextFrame, ContextLayout, EncodingPolicy};

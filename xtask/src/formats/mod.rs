@@ -123,7 +123,7 @@ fn leaks(folder: &Path) -> Result<PathBuf, String> {
 }
 
 fn io(folder: &Path) -> Result<PathBuf, String> {
-    let events = "events=alloc+lock+exception+io,record=stream";
+    let events = "events=alloc+lock+exception+io,stream=on";
     program_of(folder, ("io", events), &["io.lucce.programs.Io"])
 }
 

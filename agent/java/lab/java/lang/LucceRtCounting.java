@@ -8,7 +8,7 @@ import jdk.internal.vm.annotation.DontInline;
 import jdk.internal.vm.annotation.ForceInline;
 import jdk.internal.vm.annotation.Hidden;
 
-/** With `record=calls`, allocations and entries are recorded, whether they are counted or not. */
+/** With `calls=on`, allocations and entries are recorded, whether they are counted or not. */
 final class LucceRtCounting extends LucceRtProductCounting {
     @ForceInline
     static boolean takesAllocations() {

@@ -8,7 +8,7 @@ import jdk.internal.vm.annotation.DontInline;
 import jdk.internal.vm.annotation.ForceInline;
 import jdk.internal.vm.annotation.Hidden;
 
-/** With `record=calls`, frames also report that they are about to call. */
+/** With `calls=on`, frames also report that they are about to call. */
 public final class LucceRtFrames extends LucceRtProductFrames {
     private LucceRtFrames() {}
 

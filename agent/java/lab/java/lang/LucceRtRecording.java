@@ -5,7 +5,7 @@ import static java.lang.LucceRtFrames.*;
 import jdk.internal.vm.annotation.DontInline;
 import jdk.internal.vm.annotation.Hidden;
 
-/** `record=calls`: passes steps of frames to the agent. */
+/** `calls=on`: passes steps of frames to the agent. */
 final class LucceRtRecording {
     private LucceRtRecording() {}
 

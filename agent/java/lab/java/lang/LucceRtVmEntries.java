@@ -7,7 +7,7 @@ import static java.lang.LucceRtVariant.*;
 import jdk.internal.vm.annotation.DontInline;
 import jdk.internal.vm.annotation.Hidden;
 
-/** With `record=calls`, methods that the VM enters also report their begin and end. */
+/** With `calls=on`, methods that the VM enters also report their begin and end. */
 public final class LucceRtVmEntries extends LucceRtProductVmEntries {
     private LucceRtVmEntries() {}
 
