@@ -10,7 +10,7 @@ use jvmti_bindings::sys::jni::jobject;
 use jvmti_bindings::sys::jvmti as ti;
 use lucce_callgraph::ContextId;
 use lucce_instrument::EventKindInfo;
-use lucce_instrument::kinds::LOCK;
+use lucce_instrument::kinds::{LOCK, LOCK_WAITS};
 use lucce_jvmti::{FieldId, JniEnvironment};
 
 use crate::counting::CountingParts;
@@ -31,10 +31,10 @@ const LOCKS: [ti::jvmtiEvent; 4] = [
 ];
 
 /// Entering a contended monitor.
-pub static ENTER: EventKind = EventKind::new("lock", "ns", "enter");
+pub static ENTER: EventKind = EventKind::new(&LOCK_WAITS, "enter");
 /// Waiting for a notification.
-pub static WAIT: EventKind = EventKind::new("lock", "ns", "wait");
-static PARK: EventKind = EventKind::new("lock", "ns", "park");
+pub static WAIT: EventKind = EventKind::new(&LOCK_WAITS, "wait");
+static PARK: EventKind = EventKind::new(&LOCK_WAITS, "park");
 
 /// Contended monitors, and waiting for notifications. Parking has hooks of its own.
 pub struct LockSource;

@@ -6,6 +6,7 @@
 use std::ptr;
 
 use jvmti_bindings::sys::jni::jobject;
+use lucce_instrument::kinds::LOCK;
 use lucce_jvmti::JniEnvironment;
 
 use crate::counting::CountingParts;
@@ -14,7 +15,6 @@ use crate::hookless::stack_samples::{ShownFrame, WalkPosition, with_current};
 use crate::hookless::thread_storage;
 use crate::hookless::waits::HooklessWait;
 use crate::memory::counter::increment_counter;
-use crate::memory::event_mask;
 use crate::stack::monitor_location::find_monitorenter as at_monitor;
 use crate::thread::event_kind::EventKind;
 
@@ -65,7 +65,7 @@ pub fn end_wait(
     let taken = thread_storage::with_existing_storage(agent, thread, |kept| {
         kept.waits.wait_of_kind(kind).take()
     });
-    let is_counted = agent.core.event_mask.is_enabled(event_mask::LOCK);
+    let is_counted = agent.core.event_mask.is_enabled(LOCK.mask_bit);
     let Some(waiting) = taken.flatten().filter(|_| is_counted) else {
         return;
     };

@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 
+use lucce_options::KindDescriptor;
 use lucce_tracelog::EventCounter;
 
 /// A kind of event and its circumstance, which is a word after the class's name.
@@ -13,8 +14,13 @@ pub struct EventKind {
 }
 
 impl EventKind {
-    pub const fn new(name: &'static str, unit: &'static str, how: &'static str) -> EventKind {
-        EventKind { name, unit, how }
+    /// A kind of the log; `how` is not empty.
+    pub const fn new(kind: &KindDescriptor, how: &'static str) -> EventKind {
+        EventKind {
+            name: kind.name,
+            unit: kind.unit,
+            how,
+        }
     }
 }
 
