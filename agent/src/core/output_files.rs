@@ -21,7 +21,7 @@ use lucce_tracelog::{LogHeader, LogWriter, MAGIC};
 use crate::core::EventStreamer;
 use crate::options::{AgentOptions, RecordMode};
 #[cfg(feature = "lab")]
-use crate::registry::call_recorder::{CallsFile, calls_file_path};
+use lucce_recording::RecordingWriter;
 
 /// Maximum number that is tried.
 const MAX_NUMBER: u32 = 100_000;
@@ -34,6 +34,29 @@ pub struct OutputFiles {
     #[cfg(feature = "lab")]
     pub calls: Option<CallsFile>,
     created: CreatedFiles,
+}
+
+/// A recording of calls that no thread has written to yet.
+#[cfg(feature = "lab")]
+pub struct CallsFile {
+    pub writer: RecordingWriter,
+    pub path: PathBuf,
+}
+
+#[cfg(feature = "lab")]
+impl CallsFile {
+    fn create(path: &Path, limit: u64) -> io::Result<CallsFile> {
+        let writer = RecordingWriter::create(path, limit)?;
+        let path = path.to_owned();
+        Ok(CallsFile { writer, path })
+    }
+
+    /// The path that belongs to a log: the log's name and `.calls`.
+    fn path_beside(log: &Path) -> PathBuf {
+        let mut path = log.as_os_str().to_owned();
+        path.push(".calls");
+        path.into()
+    }
 }
 
 impl OutputFiles {
@@ -101,7 +124,7 @@ fn try_create(options: &AgentOptions, header: &LogHeader) -> Result<OutputFiles,
         RecordMode::Calls => {}
         #[cfg(feature = "lab")]
         RecordMode::Calls => {
-            let path = calls_file_path(path);
+            let path = CallsFile::path_beside(path);
             let writer = CallsFile::create(&path, options.record_limit);
             calls = Some(created.record_created(&path, writer)?);
         }
@@ -210,7 +233,7 @@ fn warn_renumbered(options: &mut AgentOptions, wanted: &Path) {
         #[cfg(not(feature = "lab"))]
         RecordMode::Calls => None,
         #[cfg(feature = "lab")]
-        RecordMode::Calls => Some(calls_file_path(wanted)),
+        RecordMode::Calls => Some(CallsFile::path_beside(wanted)),
     };
     let is_there = |path: &PathBuf| fs::symlink_metadata(path).is_ok();
     let there = [Some(wanted.to_owned()), beside].into_iter().flatten();

@@ -8,13 +8,12 @@ use jvmti_bindings::sys::jvmti as ti;
 use lucce_instrument::kinds::{ALLOC, EXCEPTION, LEAK, LOCK, OBJECTS, SAMPLES};
 use lucce_jvmti::clock;
 
-use crate::events::lock::{ENTER, WAIT};
 use crate::events::{exception, lock, objects, samples};
 use crate::hookless::{exceptions, locks, stack_samples};
 use crate::session::Agent;
 use crate::session::guard::{guard_callback, guard_event, guard_vm_event};
-use crate::thread::event_kind::EventKind;
 use crate::thread::lifecycle::state_of;
+use crate::thread::monitor_waits::WaitKind;
 
 /// Sets the callbacks of events.
 pub fn add_callbacks(callbacks: &mut ti::jvmtiEventCallbacks) {
@@ -33,7 +32,7 @@ unsafe extern "system" fn contended_enter(
     thread: jobject,
     object: jobject,
 ) {
-    begin_wait(env, (thread, object), &ENTER);
+    begin_wait(env, (thread, object), WaitKind::Enter);
 }
 
 unsafe extern "system" fn contended_entered(
@@ -42,7 +41,7 @@ unsafe extern "system" fn contended_entered(
     thread: jobject,
     _: jobject,
 ) {
-    end_wait(env, thread, &ENTER);
+    end_wait(env, thread, WaitKind::Enter);
 }
 
 unsafe extern "system" fn monitor_wait(
@@ -52,7 +51,7 @@ unsafe extern "system" fn monitor_wait(
     object: jobject,
     _: jlong,
 ) {
-    begin_wait(env, (thread, object), &WAIT);
+    begin_wait(env, (thread, object), WaitKind::Notify);
 }
 
 unsafe extern "system" fn monitor_waited(
@@ -62,34 +61,34 @@ unsafe extern "system" fn monitor_waited(
     _: jobject,
     _: u8,
 ) {
-    end_wait(env, thread, &WAIT);
+    end_wait(env, thread, WaitKind::Notify);
 }
 
 /// The current thread begins to wait for a monitor. `place`: the thread, and the monitor's object.
-fn begin_wait(env: *mut JNIEnv, place: (jobject, jobject), kind: &'static EventKind) {
+fn begin_wait(env: *mut JNIEnv, place: (jobject, jobject), wait: WaitKind) {
     let since = clock::nano_time();
     guard_event(LOCK.mask_bit, |agent| {
         let (parts, env) = (agent.counting_parts(), agent.core.jni_env(env));
         if agent.core.is_hookless() {
-            locks::begin_wait(parts, env, place, kind, since);
+            locks::begin_wait(parts, env, place, wait, since);
         } else if let Some(state) = state_of(agent.thread_parts(), env, place.0).get() {
-            lock::begin_wait(parts, env, state, place, (kind, since));
+            lock::begin_wait(parts, env, state, place, (wait, since));
         }
     });
 }
 
 /// The wait of the current thread ends, even if locks are not counted any more.
-fn end_wait(env: *mut JNIEnv, thread: jobject, kind: &'static EventKind) {
+fn end_wait(env: *mut JNIEnv, thread: jobject, wait: WaitKind) {
     let now = clock::nano_time();
     guard_callback((), |agent| {
         let (parts, env) = (agent.counting_parts(), agent.core.jni_env(env));
         if agent.core.is_hookless() {
-            locks::end_wait(parts, env, thread, kind, now);
+            locks::end_wait(parts, env, thread, wait, now);
         } else if let Some(state) = state_of(agent.thread_parts(), env, thread)
             .get()
             .filter(|_| agent.core.is_live())
         {
-            lock::end_wait(parts, env, state, (kind, now));
+            lock::end_wait(parts, env, state, (wait, now));
         }
     });
 }

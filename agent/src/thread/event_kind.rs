@@ -1,6 +1,4 @@
-//! Events that the VM reports: their kinds, their counters, and the monitors that a thread waits for.
-
-use std::cell::Cell;
+//! Events that the VM or hooks report: their kinds and counters.
 
 use lucce_options::KindDescriptor;
 use lucce_tracelog::EventCounter;
@@ -27,17 +25,3 @@ impl EventKind {
 /// A reference to a counter in the log.
 #[derive(Clone, Copy, Debug)]
 pub struct EventCounterRef(pub &'static EventCounter);
-
-/// A wait that has begun: its counter and its start time.
-#[derive(Clone, Copy, Debug)]
-pub struct MonitorWait {
-    pub counter: EventCounterRef,
-    pub since: u64,
-}
-
-/// The monitors that a thread waits for: to enter one, and to be notified. The second wait may end in the first.
-#[derive(Default, Debug)]
-pub struct MonitorWaits {
-    pub enter: Cell<Option<MonitorWait>>,
-    pub wait: Cell<Option<MonitorWait>>,
-}
