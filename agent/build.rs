@@ -18,6 +18,7 @@ use std::{env, fs};
 
 use lucce_callgraph::{MethodId, SiteId, raw};
 use lucce_layout::{HelperVariant, event_bits, lab_layout, shared_layout, stream_entry};
+use lucce_options::kinds;
 
 /// The folder of the agent, from the package that is built: `agent` itself, or `lab/agent`.
 const AGENT: &str = if cfg!(feature = "lab") {
@@ -209,8 +210,15 @@ fn write_file(file: &Path, text: &str) {
 /// All constants, which the compiler copies: the class itself is not part of the agent.
 fn layout_class_source() -> String {
     // Java code reads half of the event mask's word.
-    let bits = event_bits::ALL.iter();
-    let bits = bits.map(|(name, bit)| (*name, "bit", bit.cast_signed()));
+    let own_bits = event_bits::ALL
+        .iter()
+        .map(|(name, bit)| ((*name).to_owned(), *bit));
+    // Kinds with a value share the name before `=`, and Java code does not test them.
+    let kinds = kinds::ALL.iter().filter(|kind| !kind.name.contains('='));
+    let kinds = kinds.map(|kind| (kind.name.to_uppercase(), kind.mask_bit));
+    let bits: Vec<(String, u64)> = own_bits.chain(kinds).collect();
+    let bits = bits.iter();
+    let bits = bits.map(|(name, bit)| (name.as_str(), "bit", bit.cast_signed()));
     let constants = shared_layout::ALL
         .iter()
         .chain(LAB_CONSTANTS)

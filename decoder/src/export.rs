@@ -11,7 +11,8 @@ use std::io;
 
 use lucce_callgraph::{ContextFrame, ContextId, SiteId};
 use lucce_contentid::{ContentDetail, FrameId};
-use lucce_export::{ExportEvent, ExportEventKind, ExportNode, ExportRow, ExportRun};
+use lucce_export::{ExportEvent, ExportEventKind, ExportNode, ExportRow, ExportRun, ToolNames};
+use lucce_options::KindDescriptor;
 use lucce_stream::EventStream;
 use lucce_tracelog::{EventTypeId, ThreadId};
 use rustc_hash::FxHashMap;
@@ -21,7 +22,7 @@ use crate::code::CodeSymbols;
 use crate::contexts::ContextList;
 use crate::escape::EscapedText;
 use crate::events::ContextCounter;
-use crate::kinds::{ALLOCATION, INUSE, KindDescriptor, LEAK};
+use crate::kinds::{ALLOCATION, INUSE, LEAK};
 use crate::measure::Measure;
 use crate::merged::ValueInterner;
 use crate::profile::{Profile, ProgressTick};
@@ -339,14 +340,18 @@ impl<'p> ExportBuilder<'p> {
                 Some(kind) => kind.unit.clone(),
                 None => KindDescriptor::for_kind(name).unit.to_owned(),
             };
+            let descriptor = KindDescriptor::for_kind(name);
             let number = kinds.len() as u32;
             let mut own = self.rows.iter().filter(|row| row.kind == number);
             kinds.push(ExportEventKind {
                 name: EscapedText(name).to_string(),
                 has_values: !unit.is_empty() || own.any(|row| row.value > 0),
                 unit: EscapedText(&unit).to_string(),
-                timed_kind: KindDescriptor::for_kind(name).times,
-                tool_names: KindDescriptor::for_kind(name).words,
+                timed_kind: descriptor.times,
+                tool_names: ToolNames {
+                    pprof: descriptor.pprof,
+                    jfr: descriptor.jfr,
+                },
             });
         }
         kinds

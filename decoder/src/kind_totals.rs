@@ -70,7 +70,7 @@ impl Profile {
         match (at, kinds.is_empty()) {
             (Some(at), _) => kinds.swap_remove(at),
             (None, false) => kinds.swap_remove(0),
-            (None, true) => ALLOC.to_total(0),
+            (None, true) => KindTotal::from_descriptor(ALLOC, 0),
         }
     }
 

@@ -1,11 +1,12 @@
 //! Kinds of events: allocations, locks, exceptions, and kinds that a program counts by itself.
 //!
-//! The log has each kind's name and unit, so unknown kinds are shown as well. [`KIND_DESCRIPTORS`] has everything that is
-//! special to a kind; a new kind with special words is one entry there.
+//! The log has each kind's name and unit, so unknown kinds are shown as well. `lucce_options::kinds` describes the known
+//! kinds.
 
 use std::collections::BTreeMap;
 
-use lucce_export::ToolNames;
+use lucce_options::KindDescriptor;
+use lucce_options::kinds::{ALLOCATIONS, BYTES, FOLLOWED_OBJECTS, LIVE_OBJECTS, NANOS};
 use lucce_tracelog::{EventType, EventTypeId};
 
 use crate::code::type_name;
@@ -13,149 +14,12 @@ use crate::code::type_name;
 /// The type of allocations by bytecode: their site has the allocated type.
 pub const ALLOCATION: EventTypeId = EventTypeId(0);
 
-/// Units of values: bytes and nanoseconds. Programs choose other units.
-const BYTES: &str = "bytes";
-const NANOS: &str = "ns";
-
-/// Properties of a kind that the log does not record.
-pub struct KindDescriptor {
-    pub name: &'static str,
-    /// Unit of its values; empty: events have no values.
-    pub unit: &'static str,
-    /// The kind that has the durations of the same events, shown as one more column.
-    pub times: Option<&'static str>,
-    /// Whether its events start threads or submit tasks: traces continue there.
-    pub starts: bool,
-    /// Its names in other tools.
-    pub words: ToolNames,
-}
-
-const PLAIN: KindDescriptor = KindDescriptor {
-    name: "",
-    unit: "",
-    times: None,
-    starts: false,
-    words: ToolNames::NONE,
-};
-
 /// Allocations, the kind that is shown first. Allocations by bytecode have the predefined type [`ALLOCATION`].
-pub const ALLOC: &KindDescriptor = &KindDescriptor {
-    name: "alloc",
-    unit: BYTES,
-    words: ToolNames {
-        pprof: Some(["alloc_objects", "alloc_space"]),
-        jfr: |_| Some("jdk.ObjectAllocationSample"),
-    },
-    ..PLAIN
-};
-
+pub const ALLOC: &KindDescriptor = &ALLOCATIONS;
 /// Sampled objects that were alive when the log last recorded them. They have records of their own, not counters.
-pub const INUSE: &KindDescriptor = &KindDescriptor {
-    name: "inuse",
-    unit: BYTES,
-    words: ToolNames {
-        pprof: Some(["inuse_objects", "inuse_space"]),
-        ..ToolNames::NONE
-    },
-    ..PLAIN
-};
-
+pub const INUSE: &KindDescriptor = &LIVE_OBJECTS;
 /// Objects sampled for the search of leaks.
-pub const LEAK: &KindDescriptor = &KindDescriptor {
-    name: "leak",
-    unit: BYTES,
-    ..PLAIN
-};
-
-/// All kinds with special properties.
-pub static KIND_DESCRIPTORS: &[&KindDescriptor] = &[
-    ALLOC,
-    INUSE,
-    LEAK,
-    &KindDescriptor {
-        name: "lock",
-        unit: NANOS,
-        words: ToolNames {
-            pprof: Some(["contentions", "delay"]),
-            jfr: |what| {
-                Some(match what {
-                    _ if what.ends_with("(park)") => "jdk.ThreadPark",
-                    _ if what.ends_with("(wait)") => "jdk.JavaMonitorWait",
-                    _ => "jdk.JavaMonitorEnter",
-                })
-            },
-        },
-        ..PLAIN
-    },
-    &KindDescriptor {
-        name: "exception",
-        words: ToolNames {
-            jfr: |_| Some("jdk.JavaExceptionThrow"),
-            ..ToolNames::NONE
-        },
-        ..PLAIN
-    },
-    &KindDescriptor {
-        name: "io",
-        unit: BYTES,
-        times: Some(IO_TIME),
-        ..PLAIN
-    },
-    &KindDescriptor {
-        name: IO_TIME,
-        unit: NANOS,
-        words: ToolNames {
-            jfr: |what| match (what.contains("socket"), what) {
-                (true, _) if what.contains("write") => Some("jdk.SocketWrite"),
-                (true, _) => Some("jdk.SocketRead"),
-                (false, _) if what.contains("write") => Some("jdk.FileWrite"),
-                (false, _) if what.contains("read") => Some("jdk.FileRead"),
-                (false, _) => None,
-            },
-            ..ToolNames::NONE
-        },
-        ..PLAIN
-    },
-    &KindDescriptor {
-        name: "thread",
-        starts: true,
-        ..PLAIN
-    },
-    &KindDescriptor {
-        name: "task",
-        starts: true,
-        ..PLAIN
-    },
-];
-
-const IO_TIME: &str = "io-time";
-
-impl KindDescriptor {
-    /// The descriptor of a kind; unknown kinds have a plain one.
-    #[must_use]
-    pub fn for_kind(kind: &str) -> &'static KindDescriptor {
-        let descriptor = KIND_DESCRIPTORS
-            .iter()
-            .find(|descriptor| descriptor.name == kind);
-        descriptor.copied().unwrap_or(&PLAIN)
-    }
-
-    /// Whether `kind` names this kind.
-    #[must_use]
-    pub fn is_kind(&self, kind: &str) -> bool {
-        self.name == kind
-    }
-
-    /// A total with this kind's name and unit.
-    #[must_use]
-    pub fn to_total(&self, count: u64) -> KindTotal {
-        KindTotal {
-            name: self.name.to_owned(),
-            unit: self.unit.to_owned(),
-            count,
-        }
-    }
-}
+pub const LEAK: &KindDescriptor = &FOLLOWED_OBJECTS;
 
 /// An event type: kind, unit, and what the event happened to.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -188,6 +52,16 @@ impl TypeInfo {
 }
 
 impl KindTotal {
+    /// A total with a kind's name and unit.
+    #[must_use]
+    pub fn from_descriptor(kind: &KindDescriptor, count: u64) -> KindTotal {
+        KindTotal {
+            name: kind.name.to_owned(),
+            unit: kind.unit.to_owned(),
+            count,
+        }
+    }
+
     /// Whether values are durations.
     #[must_use]
     pub fn is_time(&self) -> bool {
@@ -263,29 +137,6 @@ mod kinds_tests {
             unit: "ns".into(),
             detail: detail.into(),
         }
-    }
-
-    #[test]
-    fn each_kind_is_listed_once() {
-        let names: std::collections::HashSet<_> =
-            KIND_DESCRIPTORS.iter().map(|kind| kind.name).collect();
-        assert_eq!(names.len(), KIND_DESCRIPTORS.len());
-        for descriptor in KIND_DESCRIPTORS {
-            assert_eq!(
-                KindDescriptor::for_kind(descriptor.name).name,
-                descriptor.name
-            );
-            let times = descriptor
-                .times
-                .map(|times| KindDescriptor::for_kind(times).to_total(1));
-            assert!(
-                times.is_none_or(|times| times.is_time()),
-                "{}",
-                descriptor.name
-            );
-        }
-        let other = KindDescriptor::for_kind("requests");
-        assert!((other.name, other.unit, other.times) == ("", "", None));
     }
 
     #[test]

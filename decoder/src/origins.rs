@@ -4,9 +4,9 @@
 use std::collections::HashMap;
 
 use lucce_callgraph::{ContextFrame, ContextId, MethodId, SiteId};
+use lucce_options::KindDescriptor;
 use lucce_tracelog::ThreadId;
 
-use crate::kinds::KIND_DESCRIPTORS;
 use crate::profile::{Profile, StackTrace};
 
 /// Maximum length of a chain of thread starts; a longer one is a damaged log.
@@ -45,7 +45,7 @@ enum TraceContinuation {
 /// Indexes submissions and thread starts, for [`submitter_traces`](Self::submitter_traces).
 #[must_use]
 pub fn index_submissions(profile: &Profile) -> SubmissionIndex {
-    let kinds = KIND_DESCRIPTORS.iter().filter(|kind| kind.starts);
+    let kinds = KindDescriptor::iter_all().filter(|kind| kind.starts);
     let numbers = kinds.flat_map(|kind| profile.events_of_kind(kind.name).context_ids());
     let place = |number: ContextId| {
         let (context, frame) = profile.graph.find_caller(number, MethodId::EVENT).ok()??;

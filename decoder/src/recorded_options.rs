@@ -1,8 +1,8 @@
 //! The agent's options that stand in a log.
 
-use lucce_options::RecordingOptions;
+use lucce_options::{KindDescriptor, RecordingOptions};
 
-use crate::kinds::{KindDescriptor, LEAK};
+use crate::kinds::LEAK;
 use crate::profile::Profile;
 
 /// The options that the run was started with, if the log has them.

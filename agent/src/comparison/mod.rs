@@ -5,8 +5,9 @@
 //! that `tracking` gives it.
 //!
 //! Read this file first, then `thread_tree` (`tracking=cct`), `paper_tracking` with `frame_locals` (`tracking=paper`), and
-//! `named_plan` with `earlier_run` (`encoding=static`).
+//! `named_plan` with `earlier_run` (`encoding=static`), and `call_recorder` (`calls=on`).
 
+mod call_recorder;
 mod earlier_run;
 mod frame_locals;
 mod named_plan;
@@ -29,13 +30,15 @@ use crate::memory::locks::{WatchedMutex, WatchedRwLock};
 use crate::memory::slots::Slot;
 use crate::options::{AgentOptions, LogLevel, TrackingMode};
 use crate::registry::CodeRegistry;
-use crate::registry::call_recorder::{CallRecorder, ThreadCallRecord};
 use crate::registry::file_state::FileState;
 
+use call_recorder::CallRecorder;
 use earlier_run::EarlierRun;
 use named_plan::{NamedPlan, PlanMatches};
 use paper_tracking::PaperTracking;
 use thread_tree::{ThreadTree, ThreadTreeNode, ThreadTreeTotals};
+
+pub use call_recorder::{RecordedFrame, ThreadCallRecord};
 
 /// Inputs that are read before the log is created, because the log may replace the earlier log.
 pub struct LabInputs {
@@ -110,9 +113,24 @@ pub struct LabThreadTracking {
     table: AtomicU64,
     tree: RefCell<ThreadTree>,
     /// With `calls=on`: the thread's part of the recording, from its first call on.
-    pub recording: OnceCell<Arc<WatchedMutex<ThreadCallRecord>>>,
+    recording: OnceCell<Arc<WatchedMutex<ThreadCallRecord>>>,
     /// The ticket from the thread that started this one; 0: no such thread is known.
-    pub ticket: usize,
+    ticket: usize,
+}
+
+impl LabThreadTracking {
+    /// The thread's part of the recording. If no thread gave it one, it begins under the name that `name` returns.
+    pub fn get_or_start_recording(
+        &self,
+        recorder: &CallRecorder,
+        name: impl FnOnce() -> String,
+    ) -> Arc<WatchedMutex<ThreadCallRecord>> {
+        let recorded = self.recording.get_or_init(|| {
+            let started = recorder.claim_started_thread(self.ticket);
+            started.unwrap_or_else(|| recorder.record_thread(&name()))
+        });
+        Arc::clone(recorded)
+    }
 }
 
 impl LabTracking {
@@ -339,10 +357,13 @@ fn add_child(
 
 /// The ticket that the thread's starter has left in the thread's field, negated.
 fn take_ticket(env: JniEnvironment, thread: jobject, fields: ThreadFields) -> usize {
-    let held = env.get_long(thread, fields.ticket.as_raw());
+    let Some(ticket) = fields.ticket else {
+        return 0;
+    };
+    let held = env.get_long(thread, ticket.as_raw());
     if held >= 0 {
         return 0;
     }
-    env.set_long(thread, fields.ticket.as_raw(), 0);
+    env.set_long(thread, ticket.as_raw(), 0);
     usize::try_from(-held).unwrap_or(0)
 }

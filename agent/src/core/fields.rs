@@ -13,8 +13,8 @@ pub struct ThreadFields {
     pub pointer: FieldId,
     pub events: FieldId,
     pub state: FieldId,
-    /// For the recording of calls.
-    pub ticket: FieldId,
+    /// With `calls=on` of the lab's agent.
+    pub ticket: Option<FieldId>,
     /// In a thread that has not begun: the number of the context that started it.
     pub origin: FieldId,
     /// The JDK's own field, a string.
@@ -36,7 +36,10 @@ pub fn thread_fields(
         pointer: field(c"$lucceStack")?,
         events: field(c"$lucceCounters")?,
         state: field(c"$lucceState")?,
-        ticket: field(c"$lucceRecording")?,
+        ticket: match core.options.records_calls() {
+            true => Some(field(c"$lucceRecording")?),
+            false => None,
+        },
         origin: field(c"$lucceOrigin")?,
         // A class of the program may have a field of this name as well.
         name: {

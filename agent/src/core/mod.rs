@@ -48,6 +48,8 @@ pub use counts::AgentCounts;
 pub use event_location::EventLocation;
 pub use fields::{ThreadFields, thread_fields};
 pub use live_threads::LiveThreads;
+#[cfg(feature = "lab")]
+pub use output_files::CallsFile;
 pub use output_files::OutputFiles;
 pub use scope::{is_in_scope, is_jdk_excluded, may_be_created, may_create};
 pub use streamer::EventStreamer;

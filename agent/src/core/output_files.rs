@@ -21,7 +21,7 @@ use lucce_tracelog::{LogHeader, LogWriter, MAGIC};
 use crate::core::EventStreamer;
 use crate::options::AgentOptions;
 #[cfg(feature = "lab")]
-use crate::registry::call_recorder::{CallsFile, calls_file_path};
+use lucce_recording::RecordingWriter;
 
 /// Maximum number that is tried.
 const MAX_NUMBER: u32 = 100_000;
@@ -34,6 +34,29 @@ pub struct OutputFiles {
     #[cfg(feature = "lab")]
     pub calls: Option<CallsFile>,
     created: CreatedFiles,
+}
+
+/// A recording of calls that no thread has written to yet.
+#[cfg(feature = "lab")]
+pub struct CallsFile {
+    pub writer: RecordingWriter,
+    pub path: PathBuf,
+}
+
+#[cfg(feature = "lab")]
+impl CallsFile {
+    fn create(path: &Path, limit: u64) -> io::Result<CallsFile> {
+        let writer = RecordingWriter::create(path, limit)?;
+        let path = path.to_owned();
+        Ok(CallsFile { writer, path })
+    }
+
+    /// The path that belongs to a log: the log's name and `.calls`.
+    fn path_beside(log: &Path) -> PathBuf {
+        let mut path = log.as_os_str().to_owned();
+        path.push(".calls");
+        path.into()
+    }
 }
 
 impl OutputFiles {
@@ -96,7 +119,7 @@ fn try_create(options: &AgentOptions, header: &LogHeader) -> Result<OutputFiles,
     }
     #[cfg(feature = "lab")]
     if options.calls {
-        let path = calls_file_path(path);
+        let path = CallsFile::path_beside(path);
         let writer = CallsFile::create(&path, options.calls_limit);
         calls = Some(created.record_created(&path, writer)?);
     }
@@ -200,7 +223,7 @@ fn detect_file_kind(path: &Path) -> io::Result<ExistingFileKind> {
 fn warn_renumbered(options: &mut AgentOptions, wanted: &Path) {
     let stream = options.stream.then(|| lucce_stream::events_path(wanted));
     #[cfg(feature = "lab")]
-    let calls = options.calls.then(|| calls_file_path(wanted));
+    let calls = options.calls.then(|| CallsFile::path_beside(wanted));
     #[cfg(not(feature = "lab"))]
     let calls = None;
     let is_there = |path: &PathBuf| fs::symlink_metadata(path).is_ok();

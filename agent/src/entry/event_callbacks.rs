@@ -5,16 +5,15 @@
 
 use jvmti_bindings::sys::jni::{JNIEnv, jclass, jlong, jmethodID, jobject};
 use jvmti_bindings::sys::jvmti as ti;
+use lucce_instrument::kinds::{ALLOC, EXCEPTION, LEAK, LOCK, OBJECTS, SAMPLES};
 use lucce_jvmti::clock;
 
-use crate::events::lock::{ENTER, WAIT};
 use crate::events::{exception, lock, objects, samples};
 use crate::hookless::{exceptions, locks, stack_samples};
-use crate::memory::event_mask;
 use crate::session::Agent;
 use crate::session::guard::{guard_callback, guard_event, guard_vm_event};
-use crate::thread::event_kind::EventKind;
 use crate::thread::lifecycle::state_of;
+use crate::thread::monitor_waits::WaitKind;
 
 /// Sets the callbacks of events.
 pub fn add_callbacks(callbacks: &mut ti::jvmtiEventCallbacks) {
@@ -33,7 +32,7 @@ unsafe extern "system" fn contended_enter(
     thread: jobject,
     object: jobject,
 ) {
-    begin_wait(env, (thread, object), &ENTER);
+    begin_wait(env, (thread, object), WaitKind::Enter);
 }
 
 unsafe extern "system" fn contended_entered(
@@ -42,7 +41,7 @@ unsafe extern "system" fn contended_entered(
     thread: jobject,
     _: jobject,
 ) {
-    end_wait(env, thread, &ENTER);
+    end_wait(env, thread, WaitKind::Enter);
 }
 
 unsafe extern "system" fn monitor_wait(
@@ -52,7 +51,7 @@ unsafe extern "system" fn monitor_wait(
     object: jobject,
     _: jlong,
 ) {
-    begin_wait(env, (thread, object), &WAIT);
+    begin_wait(env, (thread, object), WaitKind::Notify);
 }
 
 unsafe extern "system" fn monitor_waited(
@@ -62,34 +61,34 @@ unsafe extern "system" fn monitor_waited(
     _: jobject,
     _: u8,
 ) {
-    end_wait(env, thread, &WAIT);
+    end_wait(env, thread, WaitKind::Notify);
 }
 
 /// The current thread begins to wait for a monitor. `place`: the thread, and the monitor's object.
-fn begin_wait(env: *mut JNIEnv, place: (jobject, jobject), kind: &'static EventKind) {
+fn begin_wait(env: *mut JNIEnv, place: (jobject, jobject), wait: WaitKind) {
     let since = clock::nano_time();
-    guard_event(event_mask::LOCK, |agent| {
+    guard_event(LOCK.mask_bit, |agent| {
         let (parts, env) = (agent.counting_parts(), agent.core.jni_env(env));
         if agent.core.is_hookless() {
-            locks::begin_wait(parts, env, place, kind, since);
+            locks::begin_wait(parts, env, place, wait, since);
         } else if let Some(state) = state_of(agent.thread_parts(), env, place.0).get() {
-            lock::begin_wait(parts, env, state, place, (kind, since));
+            lock::begin_wait(parts, env, state, place, (wait, since));
         }
     });
 }
 
 /// The wait of the current thread ends, even if locks are not counted any more.
-fn end_wait(env: *mut JNIEnv, thread: jobject, kind: &'static EventKind) {
+fn end_wait(env: *mut JNIEnv, thread: jobject, wait: WaitKind) {
     let now = clock::nano_time();
     guard_callback((), |agent| {
         let (parts, env) = (agent.counting_parts(), agent.core.jni_env(env));
         if agent.core.is_hookless() {
-            locks::end_wait(parts, env, thread, kind, now);
+            locks::end_wait(parts, env, thread, wait, now);
         } else if let Some(state) = state_of(agent.thread_parts(), env, thread)
             .get()
             .filter(|_| agent.core.is_live())
         {
-            lock::end_wait(parts, env, state, (kind, now));
+            lock::end_wait(parts, env, state, (wait, now));
         }
     });
 }
@@ -104,7 +103,7 @@ unsafe extern "system" fn exception_thrown(
     catch_method: jmethodID,
     catch_location: i64,
 ) {
-    guard_event(event_mask::EXCEPTION, |agent| {
+    guard_event(EXCEPTION.mask_bit, |agent| {
         let (parts, env) = (agent.counting_parts(), agent.core.jni_env(env));
         let catch = (!catch_method.is_null()).then_some((catch_method, catch_location));
         if agent.core.is_hookless() {
@@ -125,7 +124,7 @@ unsafe extern "system" fn vm_object_alloc(
     _: jclass,
     bytes: i64,
 ) {
-    guard_vm_event(event_mask::OBJECTS, env, thread, |agent, env, state| {
+    guard_vm_event(OBJECTS.mask_bit, env, thread, |agent, env, state| {
         let bytes = u64::try_from(bytes).unwrap_or(0);
         objects::count_vm_object(agent.counting_parts(), env, state, object, bytes);
     });
@@ -170,7 +169,7 @@ fn record_sample(sample: SampledAllocation) {
             follow_object(agent, sample);
         }
     });
-    guard_event(event_mask::SAMPLES, |agent| {
+    guard_event(SAMPLES.mask_bit, |agent| {
         let (parts, env) = (agent.counting_parts(), agent.core.jni_env(sample.env));
         samples::handle_sample(parts, env, sample.thread, sample.class, sample.size);
     });
@@ -180,7 +179,7 @@ fn record_hookless_sample(sample: SampledAllocation) {
     guard_callback((), |agent| {
         stack_samples::walk_once(agent.counting_parts(), true);
     });
-    guard_event(event_mask::LEAK, |agent| follow_object(agent, sample));
+    guard_event(LEAK.mask_bit, |agent| follow_object(agent, sample));
     guard_event(sample_event_kind(), |agent| {
         let (parts, env) = (agent.counting_parts(), agent.core.jni_env(sample.env));
         stack_samples::record_allocation(parts, env, sample.thread, (sample.class, sample.size));
@@ -200,10 +199,8 @@ fn follow_object(agent: &'static Agent, sample: SampledAllocation) {
 
 /// The kind of a sample: an attached agent counts samples as allocations.
 fn sample_event_kind() -> u64 {
-    guard_callback(event_mask::SAMPLES, |agent| {
-        match agent.core.is_attached() {
-            true => event_mask::ALLOC,
-            false => event_mask::SAMPLES,
-        }
+    guard_callback(SAMPLES.mask_bit, |agent| match agent.core.is_attached() {
+        true => ALLOC.mask_bit,
+        false => SAMPLES.mask_bit,
     })
 }

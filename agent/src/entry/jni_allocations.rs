@@ -7,16 +7,16 @@
 use std::ffi::c_void;
 
 use jvmti_bindings::sys::jni::{JNIEnv, jobject};
+use lucce_instrument::kinds::OBJECTS;
 
 use crate::events::objects;
-use crate::memory::event_mask;
 use crate::session::Agent;
 use crate::session::guard::guard_event;
 
 /// A JNI function has made an object for native code.
 #[unsafe(no_mangle)]
 pub extern "C" fn lucce_allocated(env: *mut JNIEnv, object: jobject) {
-    guard_event(event_mask::OBJECTS, |agent| {
+    guard_event(OBJECTS.mask_bit, |agent| {
         objects::count_jni_object(agent.counting_parts(), agent.core.jni_env(env), object);
     });
 }
@@ -24,7 +24,7 @@ pub extern "C" fn lucce_allocated(env: *mut JNIEnv, object: jobject) {
 /// A JNI function has made a string and the array that holds its text.
 #[unsafe(no_mangle)]
 pub extern "C" fn lucce_allocated_text(env: *mut JNIEnv, text: jobject) {
-    guard_event(event_mask::OBJECTS, |agent| {
+    guard_event(OBJECTS.mask_bit, |agent| {
         objects::count_jni_string(agent.counting_parts(), agent.core.jni_env(env), text);
     });
 }

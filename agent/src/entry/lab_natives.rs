@@ -6,11 +6,15 @@
 
 use jvmti_bindings::sys::jni::{JNIEnv, jclass, jint, jlong};
 use lucce_callgraph::{MethodId, SiteId};
+use lucce_jvmti::JniEnvironment;
 
+use crate::memory::locks::WatchedMutex;
 use crate::memory::slots::Slot;
 use crate::session::guard::guard_callback;
-use crate::stack::call_recording;
-use crate::thread::OwnState;
+use crate::stack::{StackParts, vm_entry};
+use crate::thread::names::{read_name, thread_name};
+use crate::thread::{OwnState, ThreadState};
+use crate::tracking::{RecordedFrame, ThreadCallRecord};
 
 /// With `tracking=cct`.
 #[unsafe(no_mangle)]
@@ -86,7 +90,56 @@ pub extern "system" fn Java_java_lang_LucceRtRecording_writeStep(
         if let Some(state) = own.get() {
             let (agent, env) = (agent.stack_parts(), agent.core.jni_env(env));
             let frame = (Slot::from_pointer(slot as usize), site as u32);
-            call_recording::record_step(agent, env, state, what, frame);
+            record_step(agent, env, state, what, frame);
         }
     });
+}
+
+/// Records one step of the current thread, in the frame with slot `slot`. `what` is the code that the helper class passes.
+fn record_step(
+    agent: StackParts<'_>,
+    env: JniEnvironment,
+    state: &ThreadState,
+    what: i32,
+    (slot, site): (Slot, u32),
+) {
+    let Some(recorder) = &agent.counters.tracking.recorder else {
+        return;
+    };
+    let recorded = state
+        .tracking
+        .get_or_start_recording(recorder, || thread_name(agent.thread_parts(), env));
+    let first = state.first_slot();
+    if recorder.has_unhooked_frames(&recorded, (first, slot)) {
+        vm_entry::repair_slots(agent, env, state, slot, slot);
+    }
+    let frame = RecordedFrame { first, slot, site };
+    if recorder.record_step(&recorded, &agent.core.method_of_site, what, frame) {
+        give_ticket(agent, env, &recorded);
+    }
+}
+
+/// Gives a ticket to a thread that is about to start: the `this` of the innermost frame. Until that thread runs, its
+/// field for the recording holds the negated ticket.
+fn give_ticket(
+    agent: StackParts<'_>,
+    env: JniEnvironment,
+    parent: &WatchedMutex<ThreadCallRecord>,
+) {
+    let (Some(recorder), Some(fields)) =
+        (&agent.counters.tracking.recorder, agent.core.fields.get())
+    else {
+        return;
+    };
+    let (Some(field), Some(thread)) = (fields.ticket, agent.core.jvmti.innermost_this()) else {
+        return;
+    };
+    let is_new = env.get_long(thread, field.as_raw()) == 0
+        && env.get_long(thread, fields.state.as_raw()) == 0;
+    if is_new {
+        let name = read_name(env, thread, *fields);
+        let ticket = recorder.record_started_thread(&name, parent);
+        env.set_long(thread, field.as_raw(), -(ticket as jlong));
+    }
+    env.delete_local(thread);
 }

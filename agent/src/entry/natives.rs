@@ -12,6 +12,7 @@ use std::sync::atomic::Ordering;
 
 use jvmti_bindings::sys::jni::{JNIEnv, jboolean, jclass, jint, jlong, jobject, jvalue};
 use lucce_callgraph::{ContextId, MethodId, SiteId};
+use lucce_instrument::kinds::ALLOC;
 
 use crate::classes::java_agents::TransformRequest;
 use crate::classes::rewriting::RewriteOutcome;
@@ -614,7 +615,7 @@ pub extern "system" fn Java_java_lang_LucceRtNatives_recordHookEvent(
     let kind = u64::from(kind.cast_unsigned());
     guard_event(kind, |agent| {
         let [amount, passed] = [amount, passed].map(|value| u64::try_from(value).unwrap_or(0));
-        if let (Some(state), Some(source)) = (own.get(), events::find_source(kind)) {
+        if let Some(state) = own.get() {
             let event = HookEvent {
                 number: ContextId(number as u64),
                 site,
@@ -622,12 +623,8 @@ pub extern "system" fn Java_java_lang_LucceRtNatives_recordHookEvent(
                 amount,
                 passed,
             };
-            source.record_hook_event(
-                agent.counting_parts(),
-                agent.core.jni_env(env),
-                state,
-                event,
-            );
+            let env = agent.core.jni_env(env);
+            events::record_hook_event(agent.counting_parts(), env, state, kind, event);
         }
     });
 }
@@ -644,7 +641,7 @@ pub extern "system" fn Java_java_lang_LucceRtNatives_resolveTrace(
     text: jlong,
 ) -> jint {
     let mut answer = TraceAction::Nothing;
-    guard_hook_event(event_mask::ALLOC, env, (own, trace), |agent, env, state| {
+    guard_hook_event(ALLOC.mask_bit, env, (own, trace), |agent, env, state| {
         let thrown = ThrownException {
             exception,
             trace,

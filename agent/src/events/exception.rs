@@ -3,7 +3,7 @@
 use jvmti_bindings::sys::jni::{jmethodID, jobject};
 use jvmti_bindings::sys::jvmti as ti;
 use lucce_instrument::EventKindInfo;
-use lucce_instrument::kinds::EXCEPTION;
+use lucce_instrument::kinds::{EXCEPTION, EXCEPTIONS};
 use lucce_jvmti::JniEnvironment;
 
 use crate::core::EventLocation;
@@ -14,9 +14,9 @@ use crate::thread::ThreadState;
 use crate::thread::event_kind::EventKind;
 
 /// A method of the thread's stack catches the exception.
-pub static CAUGHT: EventKind = EventKind::new("exception", "", "caught");
+pub static CAUGHT: EventKind = EventKind::new(&EXCEPTIONS, "caught");
 /// No method of the thread's stack catches the exception.
-pub static UNCAUGHT: EventKind = EventKind::new("exception", "", "uncaught");
+pub static UNCAUGHT: EventKind = EventKind::new(&EXCEPTIONS, "uncaught");
 
 /// Exceptions that the VM reports.
 pub struct ExceptionSource;

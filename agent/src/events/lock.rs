@@ -3,14 +3,13 @@
 //!
 //! The expensive part happens before the thread blocks, while it has to wait anyway. After it owns the monitor, only the end
 //! time and the counter are left.
-use std::ptr;
 use std::sync::OnceLock;
 
 use jvmti_bindings::sys::jni::jobject;
 use jvmti_bindings::sys::jvmti as ti;
 use lucce_callgraph::ContextId;
 use lucce_instrument::EventKindInfo;
-use lucce_instrument::kinds::LOCK;
+use lucce_instrument::kinds::{LOCK, LOCK_WAITS};
 use lucce_jvmti::{FieldId, JniEnvironment};
 
 use crate::counting::CountingParts;
@@ -20,7 +19,8 @@ use crate::counting::counter_lookup::{
 use crate::events::{EventSource, HookEvent};
 use crate::stack::{current_location, monitor_location};
 use crate::thread::ThreadState;
-use crate::thread::event_kind::{EventKind, MonitorWait};
+use crate::thread::event_kind::{EventCounterRef, EventKind};
+use crate::thread::monitor_waits::WaitKind;
 
 /// Events of the VM.
 const LOCKS: [ti::jvmtiEvent; 4] = [
@@ -31,10 +31,10 @@ const LOCKS: [ti::jvmtiEvent; 4] = [
 ];
 
 /// Entering a contended monitor.
-pub static ENTER: EventKind = EventKind::new("lock", "ns", "enter");
+static ENTER: EventKind = EventKind::new(&LOCK_WAITS, "enter");
 /// Waiting for a notification.
-pub static WAIT: EventKind = EventKind::new("lock", "ns", "wait");
-static PARK: EventKind = EventKind::new("lock", "ns", "park");
+static WAIT: EventKind = EventKind::new(&LOCK_WAITS, "wait");
+static PARK: EventKind = EventKind::new(&LOCK_WAITS, "park");
 
 /// Contended monitors, and waiting for notifications. Parking has hooks of its own.
 pub struct LockSource;
@@ -69,70 +69,62 @@ impl EventSource for LockSource {
     }
 }
 
-/// The current thread begins to wait. `place`: the thread, and the monitor's object. `begin`: [`ENTER`] or [`WAIT`], and the
-/// time.
+/// The event kind of a wait.
+pub fn event_kind_of(wait: WaitKind) -> &'static EventKind {
+    match wait {
+        WaitKind::Enter => &ENTER,
+        WaitKind::Notify => &WAIT,
+    }
+}
+
+/// Whether waits are counted now. Without hooks, too, a wait that ends is forgotten in any case.
+pub fn are_waits_counted(agent: CountingParts<'_>) -> bool {
+    agent.core.event_mask.is_enabled(LOCK.mask_bit)
+}
+
+/// The current thread begins to wait at time `since`. `place`: the thread, and the monitor's object.
 pub fn begin_wait(
     agent: CountingParts<'_>,
     env: JniEnvironment,
     state: &ThreadState,
     place: (jobject, jobject),
-    (kind, since): (&'static EventKind, u64),
+    (wait, since): (WaitKind, u64),
 ) {
-    match ptr::eq(kind, &ENTER) {
-        true => begin_enter(agent, env, state, place, since),
-        false => begin_notify_wait(agent, env, state, place.1, since),
-    }
+    let counter = match wait {
+        WaitKind::Enter => find_enter_counter(agent, env, state, place),
+        WaitKind::Notify => find_counter_here(agent, env, state, (&WAIT, place.1)),
+    };
+    state.waits.begin_wait(wait, counter, since);
 }
 
-/// Ends the wait and counts it. It is forgotten even if locks are not counted any more.
+/// Ends the wait and counts it.
 pub fn end_wait(
     agent: CountingParts<'_>,
     env: JniEnvironment,
     state: &ThreadState,
-    (kind, now): (&'static EventKind, u64),
+    (wait, now): (WaitKind, u64),
 ) {
-    let wait = match ptr::eq(kind, &ENTER) {
-        true => state.waits.enter.take(),
-        false => state.waits.wait.take(),
-    };
-    if let Some(waiting) = wait
-        && agent.core.event_mask.is_enabled(LOCK.mask_bit)
+    if let Some((counter, passed)) = state.waits.end_wait(wait, now)
+        && are_waits_counted(agent)
     {
-        let passed = now.saturating_sub(waiting.since);
-        waiting.counter.count_event(agent, env, state, passed);
+        counter.count_event(agent, env, state, passed);
     }
 }
 
-/// The current thread begins to wait at time `since` for the monitor of `object`.
-fn begin_enter(
+/// The counter of the current thread's wait for the monitor of `object`.
+fn find_enter_counter(
     agent: CountingParts<'_>,
     env: JniEnvironment,
     state: &ThreadState,
     (thread, object): (jobject, jobject),
-    since: u64,
-) {
+) -> Option<EventCounterRef> {
     let arrived = monitor_location::locate_at_monitor(agent.stack_parts(), env, state, thread);
     let location = arrived.location;
     let here = arrived
         .here
         .or_else(|| current_location::locate_at(agent.stack_parts(), env, state, location));
     verify_location(agent, env, state, (here, location));
-    let counter = find_counter(agent, env, state, here, (&ENTER, object));
-    let waiting = counter.map(|counter| MonitorWait { counter, since });
-    state.waits.enter.set(waiting);
-}
-
-/// The current thread begins to wait at time `since` for a notification by `object`.
-fn begin_notify_wait(
-    agent: CountingParts<'_>,
-    env: JniEnvironment,
-    state: &ThreadState,
-    object: jobject,
-    since: u64,
-) {
-    let counter = find_counter_here(agent, env, state, (&WAIT, object));
-    let waiting = counter.map(|counter| MonitorWait { counter, since });
-    state.waits.wait.set(waiting);
+    find_counter(agent, env, state, here, (&ENTER, object))
 }
 
 /// Counts `passed` nanoseconds of parking by `thread`, the current one. Number 0: the caller is out of scope, so the agent asks

@@ -2,22 +2,22 @@
 //!
 //! ```text
 //! VM event    ─► entry/event_callbacks ─► functions of the kind ─► counting: counter of (context, type)
-//! hook's call ─► EventSource::record_hook_event ──┘
+//! hook's call ─► record_hook_event ─► functions of the kind, or hook_calls ──┘
 //! ```
 //!
-//! [`SOURCES`] is the list. Files of the same names in `crates/instrument/src/kinds` define the option and the hooks of a kind.
+//! [`SOURCES`] is the list. A kind without a source counts calls that hooks report (`hook_calls`). Files of the same names in `crates/instrument/src/kinds` define the option and the hooks of a kind.
 //!
 //! Each kind is switched on and off as a whole, also while the program runs. Capabilities are requested only then, because some
 //! slow the VM down. The VM grants the capabilities for exceptions only before it starts.
 //!
-//! Read this file first, then `lock` and `io` as examples; `samples` and `objects` for allocations; `exception` with
+//! Read this file first, then `hook_calls` and `lock` as examples; `samples` and `objects` for allocations; `exception` with
 //! `exception_origin` and `exception_trace`; `allocation_marks` with `ownership` for `io.lucce.Allocations`.
 
 pub mod allocation_marks;
 pub mod exception;
 mod exception_origin;
 pub mod exception_trace;
-pub mod io;
+mod hook_calls;
 pub mod lock;
 pub mod objects;
 pub mod ownership;
@@ -35,17 +35,15 @@ use crate::options::EventSelection;
 use crate::thread::ThreadState;
 
 use exception::ExceptionSource;
-use io::IoSource;
 use lock::LockSource;
 use objects::VmObjectSource;
 use threads::ThreadStartSource;
 
-/// All sources. A new kind is added here.
-const SOURCES: [&dyn EventSource; 5] = [
+/// All kinds that the VM reports, or that count hooks' events in their own way.
+const SOURCES: [&dyn EventSource; 4] = [
     &LockSource,
     &ExceptionSource,
     &VmObjectSource,
-    &IoSource,
     &ThreadStartSource,
 ];
 
@@ -77,7 +75,7 @@ pub trait EventSource: Sync {
 pub struct HookEvent {
     /// The context number. 0: the agent asks the VM for the context.
     pub number: ContextId,
-    /// The site. Below 0: the calling class is out of scope.
+    /// The site. Below 0: the calling class is out of scope ([`lucce_instrument::kinds::outside_site`]).
     pub site: i32,
     /// The object of the event, or null.
     pub object: jobject,
@@ -92,10 +90,19 @@ pub fn wanted_sources(events: &EventSelection) -> impl Iterator<Item = &'static 
     sources.filter(|source| !source.vm_events().is_empty() && events.has_kind(source.kind()))
 }
 
-/// The source of a kind, by its bit in the event mask.
-pub fn find_source(mask_bit: u64) -> Option<&'static dyn EventSource> {
+/// Handles an event of a kind that a hook reports in the current thread. `mask_bit`: the kind's bit in the event mask.
+pub fn record_hook_event(
+    agent: CountingParts<'_>,
+    env: JniEnvironment,
+    state: &ThreadState,
+    mask_bit: u64,
+    event: HookEvent,
+) {
     let mut sources = SOURCES.into_iter();
-    sources.find(|source| source.kind().mask_bit == mask_bit)
+    match sources.find(|source| source.kind().mask_bit == mask_bit) {
+        Some(source) => source.record_hook_event(agent, env, state, event),
+        None => hook_calls::count_call(agent, env, state, mask_bit, event),
+    }
 }
 
 /// Requests the source's capabilities. Some are only granted before the VM starts.

@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 use jvmti_bindings::sys::jni::jobject;
 use jvmti_bindings::sys::jvmti as ti;
 use lucce_instrument::EventKindInfo;
-use lucce_instrument::kinds::OBJECTS;
+use lucce_instrument::kinds::{ALLOCATIONS, OBJECTS};
 use lucce_jvmti::{FieldId, JniEnvironment};
 
 use crate::counting::CountingParts;
@@ -20,7 +20,7 @@ use crate::thread::lifecycle::current_state;
 use crate::thread::{OwnState, ThreadState};
 
 const fn alloc_kind(how: &'static str) -> EventKind {
-    EventKind::new("alloc", "bytes", how)
+    EventKind::new(&ALLOCATIONS, how)
 }
 
 static CLONE: EventKind = alloc_kind("clone");

@@ -1,33 +1,28 @@
 //! Contended monitors without hooks, in an attached JVM: entering and waiting.
 //!
-//! A virtual thread may continue on another native thread than it waited on. So the wait is kept with the virtual thread, and
-//! its counter is looked up at the end. JVMTI has no events for parking.
-
-use std::ptr;
+//! `thread::monitor_waits` keeps the waits. JVMTI has no events for parking.
 
 use jvmti_bindings::sys::jni::jobject;
 use lucce_jvmti::JniEnvironment;
 
 use crate::counting::CountingParts;
-use crate::events::lock::ENTER;
+use crate::events::lock;
 use crate::hookless::stack_samples::{ShownFrame, WalkPosition, with_current};
 use crate::hookless::thread_storage;
-use crate::hookless::waits::HooklessWait;
 use crate::memory::counter::increment_counter;
-use crate::memory::event_mask;
 use crate::stack::monitor_location::find_monitorenter as at_monitor;
-use crate::thread::event_kind::EventKind;
+use crate::thread::monitor_waits::WaitKind;
 
 /// The current thread begins to wait at time `since` for `object`.
 pub fn begin_wait(
     agent: CountingParts<'static>,
     env: JniEnvironment,
     (thread, object): (jobject, jobject),
-    kind: &'static EventKind,
+    wait: WaitKind,
     since: u64,
 ) {
     // In the interpreter, the frame's location is already after the `monitorenter`.
-    let location = ptr::eq(kind, &ENTER)
+    let location = (wait == WaitKind::Enter)
         .then(|| find_monitor_location(agent))
         .flatten();
     let spot = WalkPosition { own: 0, location };
@@ -40,37 +35,29 @@ pub fn begin_wait(
     let ShownFrame::Visible(number) = number else {
         return;
     };
-    let event = super::find_event_type(agent, env, object, kind);
-    let waiting = event.map(|event| HooklessWait {
-        number,
-        event,
-        since,
-    });
+    let event = super::find_event_type(agent, env, object, lock::event_kind_of(wait));
+    let counter = event.map(|event| (number, event));
     let kept = thread_storage::with_storage(agent, thread, |kept| {
-        *kept.waits.wait_of_kind(kind) = waiting;
+        kept.waits.begin_wait(wait, counter, since);
     });
-    if waiting.is_none() || kept.is_none() {
+    if counter.is_none() || kept.is_none() {
         increment_counter(&agent.core.counts.events_dropped);
     }
 }
 
-/// Ends the wait and counts it. The wait is forgotten even if nothing is counted any more.
+/// Ends the wait and counts it.
 pub fn end_wait(
     agent: CountingParts<'static>,
     env: JniEnvironment,
     thread: jobject,
-    kind: &'static EventKind,
+    wait: WaitKind,
     now: u64,
 ) {
-    let taken = thread_storage::with_existing_storage(agent, thread, |kept| {
-        kept.waits.wait_of_kind(kind).take()
-    });
-    let is_counted = agent.core.event_mask.is_enabled(event_mask::LOCK);
-    let Some(waiting) = taken.flatten().filter(|_| is_counted) else {
+    let ended =
+        thread_storage::with_existing_storage(agent, thread, |kept| kept.waits.end_wait(wait, now));
+    let Some((event, passed)) = ended.flatten().filter(|_| lock::are_waits_counted(agent)) else {
         return;
     };
-    let passed = now.saturating_sub(waiting.since);
-    let event = (waiting.number, waiting.event);
     let counted = with_current(agent, |local| local.count_event(env, thread, event, passed));
     if counted.flatten().is_none() {
         increment_counter(&agent.core.counts.events_dropped);

@@ -16,14 +16,13 @@
 //! whole stack from the VM. An event costs more than with a shadow stack. So allocations are sampled by bytes by default, and the
 //! user gets a warning if events are too frequent (`walk_cost`).
 //!
-//! Read `stack_samples` first, then `locks`, `exceptions` and `call_context`; `thread_storage`, `waits` and `walk_cost` last.
+//! Read `stack_samples` first, then `locks`, `exceptions` and `call_context`; `thread_storage` and `walk_cost` last.
 
 pub mod call_context;
 pub mod exceptions;
 pub mod locks;
 pub mod stack_samples;
 pub mod thread_storage;
-pub mod waits;
 pub mod walk_cost;
 
 use jvmti_bindings::sys::jni::jobject;

@@ -8,9 +8,10 @@ use jvmti_bindings::sys::jni::jobject;
 use jvmti_bindings::sys::jvmti as ti;
 use lucce_callgraph::ContextId;
 use lucce_jvmti::{JniEnvironment, Jvmti};
+use lucce_tracelog::EventTypeId;
 
 use crate::counting::CountingParts;
-use crate::hookless::waits::HooklessWaits;
+use crate::thread::monitor_waits::MonitorWaits;
 use crate::thread::tags::{OpenTags, TagSet};
 
 /// A frame of `CallContext.Scope` whose callers are replaced by a context number.
@@ -24,7 +25,8 @@ pub struct CallContextScope {
 /// The data of one thread.
 #[derive(Default)]
 pub struct ThreadStorage {
-    pub waits: HooklessWaits,
+    /// What counts a wait: its context and its event type.
+    pub waits: MonitorWaits<(ContextId, EventTypeId)>,
     pub tags: OpenTags,
     /// The outermost first, with the smallest depth.
     pub scopes: Vec<CallContextScope>,

@@ -39,6 +39,7 @@ use std::time::{Duration, Instant};
 use jvmti_bindings::sys::jni::{jclass, jobject};
 use jvmti_bindings::sys::jvmti as ti;
 use lucce_callgraph::ContextId;
+use lucce_instrument::kinds::LEAK;
 use lucce_tracelog::CensusCause;
 
 use crate::counting::CountingParts;
@@ -52,7 +53,6 @@ use crate::leaks::sample_origin::{
 use crate::leaks::sampled_objects::{AgedReference, SampledObjectTable};
 use crate::leaks::snapshots::{SlotReliability, SnapshotTimes, WriteSchedule};
 use crate::memory::counter::increment_counter;
-use crate::memory::event_mask;
 use crate::memory::locks::WatchedMutex;
 use crate::thread::coverage::CoverageTracker;
 use lucce_jvmti::{JniEnvironment, JvmError, VmHandle};
@@ -264,7 +264,7 @@ impl LeakDetector {
         size: u64,
     ) {
         if let Some(_busy) = OwnAllocationScope::enter_scope()
-            && agent.core.event_mask.is_enabled(event_mask::LEAK)
+            && agent.core.event_mask.is_enabled(LEAK.mask_bit)
             && !env.has_exception()
         {
             self.add_sample(agent, env, object, class, size);

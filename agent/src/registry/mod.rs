@@ -9,11 +9,9 @@
 //! and the log has the records that its numbers need. Ids are never reused.
 //!
 //! Read this file first, then `sites`, `types`, `unloading`, `written_records`, `agent_log`, and `class_image` for the class
-//! cache. `call_recorder` writes the call recording.
+//! cache.
 
 pub mod agent_log;
-#[cfg(feature = "lab")]
-pub mod call_recorder;
 pub mod class_image;
 mod code_sources;
 pub mod file_state;

@@ -9,9 +9,8 @@ use lucce_control::{
     ClientConnection, ClientThreads, ControlCommand, ControlListener, SocketLocation,
     remove_dead_sockets,
 };
-use lucce_instrument::kinds::ALLOC;
+use lucce_instrument::kinds::{ALLOC, SAMPLES};
 
-use crate::memory::event_mask;
 use crate::memory::locks::WatchedMutex;
 use crate::options::{ControlMode, EventSelection, LogLevel, kind_names};
 use crate::session::Agent;
@@ -153,7 +152,7 @@ fn set_events(agent: &Agent, setting: &str) -> Result<(), String> {
         });
     }
     agent.core.event_mask.set_kinds(wanted);
-    if agent.core.event_mask.requested_state().0 & (event_mask::ALLOC | event_mask::SAMPLES) == 0 {
+    if agent.core.event_mask.requested_state().0 & (ALLOC.mask_bit | SAMPLES.mask_bit) == 0 {
         coverage::record_interruption(
             agent.thread_parts(),
             "allocations were not counted all the time (lucce ctl set)",

@@ -11,8 +11,6 @@
 //! Read [`frames`], [`caller_frames`] and [`vm_entry`] first, then [`current_location`] and [`tasks`]. `simulated_thread` tests the
 //! matching against a plain stack.
 
-#[cfg(feature = "lab")]
-pub mod call_recording;
 pub mod caller_frames;
 pub mod class_versions;
 pub mod context_scopes;

@@ -1,7 +1,6 @@
-//! Events that the VM reports: their kinds, their counters, and the monitors that a thread waits for.
+//! Events that the VM or hooks report: their kinds and counters.
 
-use std::cell::Cell;
-
+use lucce_options::KindDescriptor;
 use lucce_tracelog::EventCounter;
 
 /// A kind of event and its circumstance, which is a word after the class's name.
@@ -13,25 +12,16 @@ pub struct EventKind {
 }
 
 impl EventKind {
-    pub const fn new(name: &'static str, unit: &'static str, how: &'static str) -> EventKind {
-        EventKind { name, unit, how }
+    /// A kind of the log; `how` is not empty.
+    pub const fn new(kind: &KindDescriptor, how: &'static str) -> EventKind {
+        EventKind {
+            name: kind.name,
+            unit: kind.unit,
+            how,
+        }
     }
 }
 
 /// A reference to a counter in the log.
 #[derive(Clone, Copy, Debug)]
 pub struct EventCounterRef(pub &'static EventCounter);
-
-/// A wait that has begun: its counter and its start time.
-#[derive(Clone, Copy, Debug)]
-pub struct MonitorWait {
-    pub counter: EventCounterRef,
-    pub since: u64,
-}
-
-/// The monitors that a thread waits for: to enter one, and to be notified. The second wait may end in the first.
-#[derive(Default, Debug)]
-pub struct MonitorWaits {
-    pub enter: Cell<Option<MonitorWait>>,
-    pub wait: Cell<Option<MonitorWait>>,
-}

@@ -141,13 +141,8 @@ pub fn end_thread(agent: ThreadParts<'_>, env: JniEnvironment, thread: jobject) 
     if own.get().is_none() {
         return;
     }
-    for field in [
-        fields.pointer,
-        fields.events,
-        fields.state,
-        fields.ticket,
-        fields.origin,
-    ] {
+    let own_fields = [fields.pointer, fields.events, fields.state, fields.origin];
+    for field in own_fields.into_iter().chain(fields.ticket) {
         env.set_long(thread, field.as_raw(), 0);
     }
     agent.core.threads.remove(own.as_field(), || {

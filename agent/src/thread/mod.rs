@@ -12,6 +12,7 @@ pub mod counter_access;
 pub mod coverage;
 pub mod event_kind;
 pub mod lifecycle;
+pub mod monitor_waits;
 pub mod names;
 pub mod recent_counters;
 pub mod tag_scope;
@@ -35,7 +36,8 @@ use crate::memory::locks::WatchedMutex;
 use crate::memory::shared_layout as layout;
 use crate::memory::slots::{Slot, SlotRange};
 use crate::thread::coverage::CoverageTracker;
-use crate::thread::event_kind::MonitorWaits;
+use crate::thread::event_kind::EventCounterRef;
+use crate::thread::monitor_waits::MonitorWaits;
 use crate::thread::tags::{OpenTags, TagRegistry};
 use crate::thread::thread_counters::{ThreadCounterPool, ThreadCounters};
 use crate::tracking::{ContextTracking, ThreadTracking};
@@ -135,7 +137,7 @@ pub struct ThreadState {
     thread_counters: RefCell<Option<ThreadCounters>>,
     pub is_virtual: bool,
     /// Monitors that the thread waits for.
-    pub waits: MonitorWaits,
+    pub waits: MonitorWaits<EventCounterRef>,
     /// The origin of an exception that a handler of the agent is rethrowing.
     pub rethrown_at: Cell<Option<EventLocation>>,
     /// The context that started the thread, if known.

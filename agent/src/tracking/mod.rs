@@ -9,7 +9,7 @@ mod lazy_tracking;
 #[cfg(feature = "lab")]
 pub use crate::comparison::{
     LabInputs as TrackingInputs, LabThreadTracking as ThreadTracking,
-    LabTracking as ContextTracking,
+    LabTracking as ContextTracking, RecordedFrame, ThreadCallRecord,
 };
 #[cfg(not(feature = "lab"))]
 pub use lazy_tracking::{ContextTracking, ThreadTracking, TrackingInputs};

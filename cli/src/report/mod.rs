@@ -129,7 +129,7 @@ fn resolve_kind(
     match without_events {
         Some(name) => Ok(KindTotal {
             name: (*name).to_owned(),
-            ..KindDescriptor::for_kind(name).to_total(0)
+            ..KindTotal::from_descriptor(KindDescriptor::for_kind(name), 0)
         }),
         None => find_kind(&args.file, profile, args.selection.event(), streamed),
     }

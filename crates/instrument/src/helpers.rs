@@ -207,19 +207,24 @@ pub fn array_helper(descriptor: &str, here: bool) -> HelperMethod<'static> {
 }
 
 /// Fields added to `java.lang.Thread`; the stub that helper classes are compiled against explains them. Public and synthetic.
-const THREAD_FIELDS: [&str; 5] = [
+const THREAD_FIELDS: [&str; 4] = [
     "$lucceStack",
     "$lucceCounters",
     "$lucceState",
-    "$lucceRecording",
     "$lucceOrigin",
 ];
-/// Returns the fields that frames need in this class of the JDK.
-pub fn new_fields(class: &str) -> Vec<NewField<'static>> {
-    match class {
-        "java/lang/Thread" => THREAD_FIELDS.map(public_field).to_vec(),
-        _ => Vec::new(),
+/// Further field of `java.lang.Thread` for the lab's recordings of calls. In a thread that has not begun: which part of the
+/// recording it continues.
+const RECORDING_FIELD: &str = "$lucceRecording";
+
+/// Returns the fields that frames need in this class of the JDK. `recorded`: calls are recorded.
+pub fn new_fields(class: &str, recorded: bool) -> Vec<NewField<'static>> {
+    if class != "java/lang/Thread" {
+        return Vec::new();
     }
+    let lab = recorded.then_some(RECORDING_FIELD);
+    let names = THREAD_FIELDS.into_iter().chain(lab);
+    names.map(public_field).collect()
 }
 
 pub const fn public_field(name: &'static str) -> NewField<'static> {

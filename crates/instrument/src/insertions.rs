@@ -147,7 +147,7 @@ pub fn plan_class(
             plan.methods.insert(index, method);
         }
     }
-    plan.fields = new_fields(class.name());
+    plan.fields = new_fields(class.name(), hooks.exits);
     let fields = hooks_of_kinds(hooks.kinds);
     plan.fields
         .extend(fields.flat_map(|code| code.added_fields(class.name(), true)));

@@ -82,7 +82,7 @@ pub fn plan_class_outside(
             plan.methods.insert(index, planned);
         }
     }
-    plan.fields = new_fields(name);
+    plan.fields = new_fields(name, hooks.exits);
     let fields = hooks_of_kinds(hooks.kinds);
     plan.fields
         .extend(fields.flat_map(|code| code.added_fields(name, false)));

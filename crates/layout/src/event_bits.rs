@@ -1,29 +1,11 @@
-//! The bits of the event mask, one for each kind of events.
+//! The bits of the event mask that are no kind of `events=`. Kinds define their own bits (`lucce_options::kinds`).
 //!
 //! Java code has constants of these names.
 
-/// Defines a constant for each bit, and the list of all.
-macro_rules! bits {
-    ($($(#[$about:meta])* $name:ident = $bit:literal;)*) => {
-        $($(#[$about])* pub const $name: u64 = 1 << $bit;)*
+/// Events that the program counts itself.
+pub const OWN: u64 = 1 << 1;
+/// The agent follows objects that are passed to other threads, to measure allocations.
+pub const FOLLOW: u64 = 1 << 17;
 
-        /// Name and value of each bit.
-        pub const ALL: &[(&str, u64)] = &[$((stringify!($name), $name)),*];
-    };
-}
-
-bits! {
-    ALLOC = 0;
-    /// Events that the program counts itself; they are no kind of `events=`.
-    OWN = 1;
-    LEAK = 2;
-    LOCK = 3;
-    EXCEPTION = 4;
-    OBJECTS = 5;
-    CALL = 6;
-    THREAD = 7;
-    IO = 8;
-    SAMPLES = 16;
-    /// Not a kind of events: the agent follows objects that are passed to other threads, to measure allocations.
-    FOLLOW = 17;
-}
+/// Name and value of each bit.
+pub const ALL: &[(&str, u64)] = &[("OWN", OWN), ("FOLLOW", FOLLOW)];

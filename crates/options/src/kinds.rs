@@ -1,9 +1,72 @@
 //! Kinds of events: one entry for each, as `events=` accepts it.
 //!
-//! A kind defines its name, its bit in the event mask, its conflicts with options, and its documentation. [`ALL`] is the
-//! list. The hooks of a kind are in the crate `lucce-instrument`, in the file with the kind's name.
+//! A kind defines its name, its bit in the event mask, its kinds in the log, its conflicts with options, and its
+//! documentation. [`ALL`] is the list. Readers are:
+//!
+//! ```text
+//! name, argument, conflicts, can_come_later   parser, `lucce ctl`, refusals
+//! summary, not_counted                        docs/reference/agent-options.md, `lucce options`
+//! mask_bit                                    agent; Java code as a constant: the name in capitals
+//! log_kinds                                   agent: names and units of counters; decoder: columns, origins, exports
+//! ```
+//! The hooks of a kind are in the crate `lucce-instrument`, in the file with the kind's name.
 
-use crate::event_mask;
+/// The unit of values that are bytes.
+pub const BYTES: &str = "bytes";
+/// The unit of values that are durations: nanoseconds.
+pub const NANOS: &str = "ns";
+
+/// A kind of events as logs name it.
+#[derive(Debug)]
+pub struct KindDescriptor {
+    pub name: &'static str,
+    /// Unit of its values; empty: events have no values.
+    pub unit: &'static str,
+    /// The kind that has the durations of the same events, shown as one more column.
+    pub times: Option<&'static str>,
+    /// Whether its events start threads or submit tasks: traces continue there.
+    pub starts: bool,
+    /// pprof's names for the number of events and for their values.
+    pub pprof: Option<[&'static str; 2]>,
+    /// Returns Flight Recorder's event type for an event's type.
+    pub jfr: fn(&str) -> Option<&'static str>,
+}
+
+/// Defaults, which are also those of unknown kinds.
+static PLAIN_KIND: KindDescriptor = KindDescriptor::named("");
+
+impl KindDescriptor {
+    /// A kind without values, time and names in other tools.
+    const fn named(name: &'static str) -> KindDescriptor {
+        KindDescriptor {
+            name,
+            unit: "",
+            times: None,
+            starts: false,
+            pprof: None,
+            jfr: |_| None,
+        }
+    }
+
+    /// Returns the descriptor of a kind; unknown kinds have a plain one.
+    #[must_use]
+    pub fn for_kind(kind: &str) -> &'static KindDescriptor {
+        let known = KindDescriptor::iter_all().find(|known| known.name == kind);
+        known.unwrap_or(&PLAIN_KIND)
+    }
+
+    /// Iterates over the kinds in the log of all kinds of `events=`. Some come twice.
+    pub fn iter_all() -> impl Iterator<Item = &'static KindDescriptor> {
+        ALL.into_iter()
+            .flat_map(|kind| kind.log_kinds.iter().copied())
+    }
+
+    /// Whether `kind` names this kind.
+    #[must_use]
+    pub fn is_kind(&self, kind: &str) -> bool {
+        self.name == kind
+    }
+}
 
 /// A kind of events.
 pub struct EventKindInfo {
@@ -12,10 +75,12 @@ pub struct EventKindInfo {
     pub argument: KindArgument,
     /// What it records, in Markdown.
     pub summary: &'static str,
-    /// Its bit of [`event_mask`].
+    /// What it does not count and a user might expect, in Markdown; may be empty.
+    pub not_counted: &'static str,
+    /// Its bit of the event mask. No other bit of [`crate::event_mask`] has the same value.
     pub mask_bit: u64,
-    /// Names of further kinds in the log that are counted with it.
-    pub also: &'static [&'static str],
+    /// Its kinds in the log, its own first. An event of a hook has a counter in each, with its bytes or nanoseconds.
+    pub log_kinds: &'static [&'static KindDescriptor],
     /// Classes get hooks for it.
     pub has_hooks: bool,
     /// The VM reports all of its events, whatever code causes them: no class needs hooks.
@@ -34,8 +99,9 @@ const PLAIN: EventKindInfo = EventKindInfo {
     name: "",
     argument: KindArgument::Alone,
     summary: "",
+    not_counted: "",
     mask_bit: 0,
-    also: &[],
+    log_kinds: &[],
     has_hooks: false,
     needs_no_hooks: false,
     can_come_later: false,
@@ -108,12 +174,21 @@ pub static ALL: [&EventKindInfo; 9] = [
     &ALLOC, &OBJECTS, &SAMPLES, &CALL, &EXCEPTION, &IO, &LEAK, &LOCK, &THREAD,
 ];
 
+/// Allocations in the log: shown first.
+pub static ALLOCATIONS: KindDescriptor = KindDescriptor {
+    unit: BYTES,
+    pprof: Some(["alloc_objects", "alloc_space"]),
+    jfr: |_| Some("jdk.ObjectAllocationSample"),
+    ..KindDescriptor::named("alloc")
+};
+
 /// Allocations by Java code.
 pub static ALLOC: EventKindInfo = EventKindInfo {
     name: "alloc",
     summary: "every allocation by Java code: `new`, `clone`, reflection, method handles, lambdas, concatenation, \
               `Unsafe`; also stack traces of exceptions, and exceptions that the VM throws itself, marked `(VM)`",
-    mask_bit: event_mask::ALLOC,
+    mask_bit: 1,
+    log_kinds: &[&ALLOCATIONS],
     has_hooks: true,
     can_come_later: true,
     ..PLAIN
@@ -125,7 +200,8 @@ pub static OBJECTS: EventKindInfo = EventKindInfo {
     argument: KindArgument::Keyword("all", &ALLOC),
     summary: "`alloc`, and objects that the VM makes for itself and for native code (JNI, results of its own methods), \
               marked as such",
-    mask_bit: event_mask::OBJECTS,
+    mask_bit: 1 << 5,
+    log_kinds: &[&ALLOCATIONS],
     conflicts: &[(
         KindConflict::Attach,
         "events=alloc=all needs the agent from the start (-agentpath); an attached agent counts every allocation with \
@@ -144,7 +220,8 @@ pub static SAMPLES: EventKindInfo = EventKindInfo {
     }),
     summary: "one sampled allocation per SIZE bytes, from any code, instead of every allocation; reports estimate \
               totals from the samples and say so",
-    mask_bit: event_mask::SAMPLES,
+    mask_bit: 1 << 16,
+    log_kinds: &[&ALLOCATIONS],
     needs_no_hooks: true,
     is_everywhere: false,
     conflicts: &[
@@ -160,11 +237,17 @@ pub static SAMPLES: EventKindInfo = EventKindInfo {
     ..PLAIN
 };
 
+static ENTRIES: KindDescriptor = KindDescriptor::named("call");
+
 /// Entries of methods.
 pub static CALL: EventKindInfo = EventKindInfo {
     name: "call",
     summary: "every method entry",
-    mask_bit: event_mask::CALL,
+    not_counted: "natives, `Object.<init>`, methods that the compiler replaces by its own code, methods that mount virtual \
+                  threads, `Unsafe`, the seven methods that `Unsafe` calls in other classes, \
+                  `Invokers.checkCustomized`, `Invokers.maybeCustomize` and `MethodHandle.maybeCustomize`",
+    mask_bit: 1 << 6,
+    log_kinds: &[&ENTRIES],
     has_hooks: true,
     conflicts: &[
         (
@@ -184,11 +267,18 @@ pub static CALL: EventKindInfo = EventKindInfo {
     ..PLAIN
 };
 
+/// Thrown exceptions in the log.
+pub static EXCEPTIONS: KindDescriptor = KindDescriptor {
+    jfr: |_| Some("jdk.JavaExceptionThrow"),
+    ..KindDescriptor::named("exception")
+};
+
 /// Thrown exceptions, reported by the VM.
 pub static EXCEPTION: EventKindInfo = EventKindInfo {
     name: "exception",
     summary: "every exception thrown, and whether it is caught",
-    mask_bit: event_mask::EXCEPTION,
+    mask_bit: 1 << 4,
+    log_kinds: &[&EXCEPTIONS],
     needs_no_hooks: true,
     can_come_later: true,
     is_everywhere: false,
@@ -200,15 +290,32 @@ pub static EXCEPTION: EventKindInfo = EventKindInfo {
     ..PLAIN
 };
 
-/// The log's kind for the duration of I/O, beside `io` for its bytes.
-pub const IO_TIME: &str = "io-time";
+static IO_BYTES: KindDescriptor = KindDescriptor {
+    unit: BYTES,
+    times: Some(IO_TIME.name),
+    ..KindDescriptor::named("io")
+};
+
+static IO_TIME: KindDescriptor = KindDescriptor {
+    unit: NANOS,
+    jfr: |what| match (what.contains("socket"), what) {
+        (true, _) if what.contains("write") => Some("jdk.SocketWrite"),
+        (true, _) => Some("jdk.SocketRead"),
+        (false, _) if what.contains("write") => Some("jdk.FileWrite"),
+        (false, _) if what.contains("read") => Some("jdk.FileRead"),
+        (false, _) => None,
+    },
+    ..KindDescriptor::named("io-time")
+};
 
 /// Reads and writes of files and sockets.
 pub static IO: EventKindInfo = EventKindInfo {
     name: "io",
-    summary: "reads and writes of files and sockets: `io` with bytes, `io-time` with time; the report of `io` shows both",
-    mask_bit: event_mask::IO,
-    also: &[IO_TIME],
+    summary: "reads and writes of files and sockets, accepts, connects, waits for one socket: `io` with bytes, `io-time` with \
+              time; the report of `io` shows both",
+    not_counted: "operations that throw or find nothing available; mapped files, `Files.copy`, directories, selectors",
+    mask_bit: 1 << 8,
+    log_kinds: &[&IO_BYTES, &IO_TIME],
     has_hooks: true,
     can_come_later: true,
     conflicts: &[(
@@ -221,6 +328,19 @@ pub static IO: EventKindInfo = EventKindInfo {
 /// The VM's own sampling interval in bytes: 512 KB.
 const DEFAULT_INTERVAL: u32 = 512 << 10;
 
+/// Objects sampled for the search of leaks.
+pub static FOLLOWED_OBJECTS: KindDescriptor = KindDescriptor {
+    unit: BYTES,
+    ..KindDescriptor::named("leak")
+};
+
+/// Sampled objects that were alive when the log last recorded them. They have records of their own, not counters.
+pub static LIVE_OBJECTS: KindDescriptor = KindDescriptor {
+    unit: BYTES,
+    pprof: Some(["inuse_objects", "inuse_space"]),
+    ..KindDescriptor::named("inuse")
+};
+
 /// Objects sampled by the VM, followed while they live.
 pub static LEAK: EventKindInfo = EventKindInfo {
     name: "leak",
@@ -231,7 +351,8 @@ pub static LEAK: EventKindInfo = EventKindInfo {
     }),
     summary: "one followed object per SIZE bytes (`leak=SIZE`) [default: 512k], until it dies, for \
               [`lucce leaks`](../guide/leaks.md); `leak=0` follows every object",
-    mask_bit: event_mask::LEAK,
+    mask_bit: 1 << 2,
+    log_kinds: &[&FOLLOWED_OBJECTS, &LIVE_OBJECTS],
     needs_no_hooks: true,
     is_everywhere: false,
     // Objects made between two bursts are not followed, so the live objects at the end would be incomplete.
@@ -239,26 +360,50 @@ pub static LEAK: EventKindInfo = EventKindInfo {
     ..PLAIN
 };
 
+/// Waits of threads in the log.
+pub static LOCK_WAITS: KindDescriptor = KindDescriptor {
+    unit: NANOS,
+    pprof: Some(["contentions", "delay"]),
+    jfr: |what| {
+        Some(match what {
+            _ if what.ends_with("(park)") => "jdk.ThreadPark",
+            _ if what.ends_with("(wait)") => "jdk.JavaMonitorWait",
+            _ => "jdk.JavaMonitorEnter",
+        })
+    },
+    ..KindDescriptor::named("lock")
+};
+
 /// Waiting threads. The VM reports monitors; calls that park a thread have hooks.
 pub static LOCK: EventKindInfo = EventKindInfo {
     name: "lock",
     summary: "contended `synchronized` (enter), `Object.wait` (wait) and `LockSupport` (park), with the time until the \
               thread continues",
-    mask_bit: event_mask::LOCK,
+    not_counted: "parking by native code",
+    mask_bit: 1 << 3,
+    log_kinds: &[&LOCK_WAITS],
     has_hooks: true,
     can_come_later: true,
     ..PLAIN
 };
 
-/// The log's kind for submissions of tasks.
-pub const TASK: &str = "task";
+static THREAD_STARTS: KindDescriptor = KindDescriptor {
+    starts: true,
+    ..KindDescriptor::named("thread")
+};
+
+/// Submissions of tasks in the log.
+pub static TASKS: KindDescriptor = KindDescriptor {
+    starts: true,
+    ..KindDescriptor::named("task")
+};
 
 /// Starts of threads, and submissions of tasks to executors.
 pub static THREAD: EventKindInfo = EventKindInfo {
     name: "thread",
     summary: "thread starts (`thread`) and tasks submitted to executors (`task`), for `--across-threads`",
-    mask_bit: event_mask::THREAD,
-    also: &[TASK],
+    mask_bit: 1 << 7,
+    log_kinds: &[&THREAD_STARTS, &TASKS],
     has_hooks: true,
     can_come_later: true,
     is_everywhere: false,
@@ -287,7 +432,7 @@ impl EventKindInfo {
     }
 }
 
-/// A set of kinds, stored as bits of [`event_mask`].
+/// A set of kinds, stored as bits of the event mask.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct EventKindSet(u64);
 
@@ -336,11 +481,11 @@ impl EventKindSet {
 #[cfg(test)]
 mod kinds_tests {
     use super::*;
+    use crate::event_mask;
 
     #[test]
     fn each_kind_has_a_bit_a_name_and_a_description() {
-        // Bits that are no kind.
-        let mut bits = event_mask::OWN | event_mask::FOLLOW;
+        let mut bits = event_mask::ALL.iter().fold(0, |bits, (_, bit)| bits | bit);
         for kind in ALL {
             assert_eq!(kind.mask_bit.count_ones(), 1, "{}", kind.name);
             assert_eq!(bits & kind.mask_bit, 0, "{}", kind.name);
@@ -349,9 +494,28 @@ mod kinds_tests {
             assert!(named.next().is_some() && named.next().is_none());
             assert!(kind.summary.len() > 10, "{}", kind.name);
         }
-        let all = event_mask::ALL.iter().fold(0, |bits, (_, bit)| bits | bit);
-        assert_eq!(bits, all);
-        assert_eq!(event_mask::ALL.len(), ALL.len() + 2);
+    }
+
+    #[test]
+    fn each_kind_names_its_kinds_in_the_log() {
+        for kind in ALL {
+            let own = kind.log_kinds.first().map(|own| own.name);
+            assert_eq!(own, Some(kind.first_name()));
+            // A hook hands over one size and one duration.
+            for unit in [BYTES, NANOS] {
+                let mut same = kind.log_kinds.iter().filter(|log| log.unit == unit);
+                let is_leak = kind.mask_bit == LEAK.mask_bit;
+                assert!(is_leak || same.nth(1).is_none(), "{}", kind.name);
+            }
+        }
+        for descriptor in KindDescriptor::iter_all() {
+            let known = KindDescriptor::for_kind(descriptor.name);
+            assert!(std::ptr::eq(known, descriptor), "{}", descriptor.name);
+            let times = descriptor.times.map(KindDescriptor::for_kind);
+            assert!(times.is_none_or(|times| times.unit == NANOS));
+        }
+        let other = KindDescriptor::for_kind("requests");
+        assert!((other.name, other.unit, other.times) == ("", "", None));
     }
 
     #[test]

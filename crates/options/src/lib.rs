@@ -33,7 +33,7 @@ pub use entry::{
     OptionChoice, OptionConflict, OptionEntry, OptionGroup, OptionModes, OptionText, OptionValue,
 };
 pub use error::OptionError;
-pub use kinds::{EventKindInfo, EventKindSet, KindArgument, KindConflict};
+pub use kinds::{EventKindInfo, EventKindSet, KindArgument, KindConflict, KindDescriptor};
 pub use names::find_near_name;
 pub use parser::{find_setting, split_settings};
 pub use recording::{

@@ -89,13 +89,14 @@ fn group_introduction(group: OptionGroup) -> String {
 }
 
 fn event_kinds_table() -> String {
-    let mut table = "|kind|records|\n|---|---|\n".to_owned();
+    let mut table = "|kind|records|does not count|\n|---|---|---|\n".to_owned();
     for kind in kinds::ALL {
-        let _ = writeln!(table, "|`{}`|{}|", kind.name, kind.summary);
+        let (name, summary) = (kind.name, kind.summary);
+        let _ = writeln!(table, "|`{name}`|{summary}|{}|", kind.not_counted);
     }
     table.push_str(
         "|`none`|nothing; contexts are tracked, and [the API](../guide/api-and-log-correlation.md) returns context ids. \
-         Stands alone|\n\n",
+         Stands alone||\n\n",
     );
     table
 }
@@ -125,7 +126,7 @@ fn meaning_of(entry: &OptionEntry) -> String {
     }
     let choices =
         choices_of(entry).filter(|choice| !choice.summary.is_empty() && !choice.needs_lab);
-    sentences.extend(choices.map(|choice| format!("`{}`: {}", choice.name, choice.summary)));
+    sentences.extend(choices.map(|choice| format!("`{}`: {}", choice.name, choice_text(choice))));
     let cell = escape_cell(&sentences.join(" "));
     cell.trim_end_matches('.').to_owned()
 }
@@ -136,6 +137,21 @@ fn choices_of(entry: &OptionEntry) -> impl Iterator<Item = &'static OptionChoice
         OptionValue::Text { .. } => &[][..],
     };
     choices.iter()
+}
+
+/// The summary of a choice, with the names of kinds in place of `{later kinds}` and `{other kinds}`.
+fn choice_text(choice: &OptionChoice) -> String {
+    let names = |later: bool| {
+        let some = kinds::ALL.iter();
+        let some = some.filter(|kind| kind.can_come_later == later);
+        join_words(
+            &some
+                .map(|kind| format!("`{}`", kind.name))
+                .collect::<Vec<_>>(),
+        )
+    };
+    let text = choice.summary.replace("{later kinds}", &names(true));
+    text.replace("{other kinds}", &names(false))
 }
 
 /// The values that need the laboratory's agent.
@@ -214,7 +230,7 @@ pub fn option_details(name: &str) -> Option<String> {
     }
     for choice in choices_of(entry).filter(|choice| !choice.summary.is_empty()) {
         let lab = if choice.needs_lab { " (lab only)" } else { "" };
-        let summary = plain_text(choice.summary);
+        let summary = plain_text(&choice_text(choice));
         let _ = writeln!(text, "  {}{lab}: {summary}", choice.name);
     }
     if name == "events" {
@@ -319,7 +335,7 @@ mod reference_tests {
         }
         for kind in kinds::ALL {
             assert!(
-                page.contains(&format!("|`{}`|", kind.name)),
+                page.contains(&format!("|`{}`|{}|", kind.name, kind.summary)),
                 "{}",
                 kind.name
             );
@@ -332,11 +348,14 @@ mod reference_tests {
         let page = agent_options_page();
         let line = page.lines().find(|line| line.starts_with("|`ctl="));
         let (_, prepared) = line.unwrap().split_once("`all`:").unwrap();
-        let (prepared, _) = prepared.split_once(". ").unwrap();
+        let (prepared, others) = prepared.split_once(". ").unwrap();
         for kind in kinds::ALL {
-            let is_named = prepared.contains(&format!("`{}`", kind.name));
-            assert_eq!(is_named, kind.can_come_later, "{}", kind.name);
+            let name = format!("`{}`", kind.name);
+            let named = (prepared.contains(&name), others.contains(&name));
+            let later = kind.can_come_later;
+            assert_eq!(named, (later, !later), "{name}");
         }
+        assert!(prepared.contains("`exception`, `io`") && others.contains("`call`"));
     }
 
     #[test]

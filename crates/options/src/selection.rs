@@ -3,8 +3,8 @@
 use std::fmt;
 
 use crate::kinds::{
-    ALL, ALLOC, EventKindInfo, EventKindSet, IntervalArgument, KindArgument, KindConflict, LEAK,
-    SAMPLES,
+    ALL, ALLOC, EventKindInfo, EventKindSet, IntervalArgument, KindArgument, KindConflict,
+    KindDescriptor, LEAK, SAMPLES,
 };
 use crate::names::unknown_name;
 use crate::{OptionError, event_mask, units};
@@ -60,23 +60,14 @@ fn event_names() -> impl Iterator<Item = &'static str> {
     kinds.filter(|name| !name.contains('=')).chain([NONE])
 }
 
-/// Names of the agent's events in exported files.
-const EXPORTED: [&str; 7] = [
-    "inuse",
-    "alloc_objects",
-    "alloc_space",
-    "inuse_objects",
-    "inuse_space",
-    "contentions",
-    "delay",
-];
-
 /// Whether the agent's own events have this name, in the log or in exported files.
 #[must_use]
 pub fn is_agent_event(name: &str) -> bool {
-    EXPORTED.contains(&name)
-        || is_event_name(name)
-        || ALL.iter().any(|kind| kind.also.contains(&name))
+    let is_kind = |kind: &KindDescriptor| {
+        let exported = kind.pprof.is_some_and(|names| names.contains(&name));
+        kind.is_kind(name) || exported
+    };
+    is_event_name(name) || KindDescriptor::iter_all().any(is_kind)
 }
 
 /// The names of the kinds with these bits of the event mask.
@@ -354,10 +345,6 @@ mod selection_tests {
                 "unknown event 'threads', did you mean 'thread'?",
             ),
             (
-                "gc",
-                "unknown event 'gc': expected alloc, call, exception, io, leak, lock, thread, none",
-            ),
-            (
                 "none+alloc",
                 "option events=none+alloc is malformed: expected none alone, or a list without it",
             ),
@@ -369,6 +356,17 @@ mod selection_tests {
             let error = EventSelection::parse(bad).unwrap_err();
             assert_eq!(error.to_string(), message);
         }
+        let names: Vec<&str> = event_names().collect();
+        let error = EventSelection::parse("gc").unwrap_err().to_string();
+        assert_eq!(
+            error,
+            format!("unknown event 'gc': expected {}", names.join(", "))
+        );
+        assert!(
+            ["alloc", "io", "none"]
+                .iter()
+                .all(|name| names.contains(name))
+        );
         for bad in [
             "",
             "+",

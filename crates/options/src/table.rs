@@ -441,9 +441,8 @@ pub static OPTION_TABLE: [OptionEntry; 28] = [
             },
             OptionChoice {
                 name: "all",
-                summary: "Every class also gets hooks for kinds that can be switched on later: `alloc`, `exception`, `io`, \
-                          `lock` and `thread`. `call`, `leak`, `alloc=all` and `alloc=SIZE` can only be switched on if the \
-                          JVM was started with them.",
+                summary: "Every class also gets hooks for kinds that can be switched on later: {later kinds}. {other kinds} can \
+                          only be switched on if the JVM was started with them.",
                 needs_lab: false,
                 set: |options| options.ctl = ControlMode::All,
             },

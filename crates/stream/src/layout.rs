@@ -38,7 +38,9 @@
 //! * 1 (2026-11-21): the first.
 
 use lucce_tracelog::OpenError;
-use lucce_tracelog::block_file::{FileFormat, damaged_header, has_checksum, put_checksum};
+use lucce_tracelog::block_file::{
+    BlockHeader, FileFormat, damaged_header, join_fields, split_field,
+};
 use lucce_tracelog::byte_fields::{put_bytes, u32_at, u64_at};
 
 /// The version that this crate writes, and the newest version that it reads.
@@ -113,13 +115,14 @@ pub(crate) struct StreamBlockHeader {
 impl StreamBlockHeader {
     /// Returns bytes 4..36: everything but the magic and the fields that are stored later.
     pub fn encode(&self) -> [u8; 32] {
-        let mut bytes = [0; 32];
-        put_bytes(&mut bytes, 0, &[self.kind as u8, self.is_virtual.into()]);
-        put_bytes(&mut bytes, 4, &self.capacity.to_le_bytes());
-        put_bytes(&mut bytes, 8, &self.log_thread.to_le_bytes());
-        put_bytes(&mut bytes, 12, &self.thread.to_le_bytes());
-        put_bytes(&mut bytes, 20, &self.clock.to_le_bytes());
-        put_checksum(&mut bytes, 28);
+        let [low, high] = split_field(self.clock);
+        let header = BlockHeader {
+            kind: self.kind as u8,
+            flags: self.is_virtual.into(),
+            fields: [self.capacity, self.log_thread, self.thread, 0, low, high],
+        };
+        let mut bytes = [0; BlockHeader::<6>::BYTES];
+        header.encode(&mut bytes, &[]);
         bytes
     }
 
@@ -128,25 +131,23 @@ impl StreamBlockHeader {
     /// # Errors
     /// Why the bytes are no header.
     pub fn decode(bytes: &[u8]) -> Result<Self, &'static str> {
-        const SHORT: &str = "a block header ends early";
-        if bytes.len() < 32 {
-            return Err(SHORT);
-        }
-        if !has_checksum(bytes, 28) {
+        let header = BlockHeader::<6>::parse(bytes).ok_or("a block header ends early")?;
+        if !BlockHeader::<6>::is_intact(bytes, &[]) {
             return Err("block header: wrong checksum");
         }
-        let kind = match bytes.first() {
-            Some(1) => BlockKind::Events,
-            Some(2) => BlockKind::Thread,
+        let kind = match header.kind {
+            1 => BlockKind::Events,
+            2 => BlockKind::Thread,
             _ => return Err("no such kind of block"),
         };
+        let [capacity, log_thread, thread, _, low, high] = header.fields;
         let head = StreamBlockHeader {
             kind,
-            is_virtual: bytes.get(1) == Some(&1),
-            capacity: u32_at(bytes, 4).ok_or(SHORT)?,
-            log_thread: u32_at(bytes, 8).ok_or(SHORT)?,
-            thread: u32_at(bytes, 12).ok_or(SHORT)?,
-            clock: u64_at(bytes, 20).ok_or(SHORT)?,
+            is_virtual: header.flags == 1,
+            capacity,
+            log_thread,
+            thread,
+            clock: join_fields([low, high]),
         };
         match u64::from(head.capacity).is_multiple_of(ALIGN) && head.capacity > 0 {
             true => Ok(head),

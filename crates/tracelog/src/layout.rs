@@ -69,7 +69,7 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-use crate::block_file::{FileFormat, damaged_header, has_checksum, put_checksum};
+use crate::block_file::{BlockHeader, FileFormat, damaged_header};
 use crate::byte_fields::{array_at, put_bytes, u32_at, u64_at};
 use crate::error::OpenError;
 use crate::run_id::RunId;
@@ -177,25 +177,28 @@ pub(crate) struct LogBlockHead {
 impl LogBlockHead {
     /// Returns bytes 4..24: everything but the magic.
     pub fn encode(&self) -> [u8; 20] {
-        let mut bytes = [0; 20];
-        put_bytes(&mut bytes, 0, &[self.kind]);
-        put_bytes(&mut bytes, 4, &self.capacity.to_le_bytes());
-        put_bytes(&mut bytes, 8, &self.thread.to_le_bytes());
-        put_bytes(&mut bytes, 12, &self.cells.to_le_bytes());
-        put_checksum(&mut bytes, 16);
+        let header = BlockHeader {
+            kind: self.kind,
+            flags: 0,
+            fields: [self.capacity, self.thread, self.cells],
+        };
+        let mut bytes = [0; BlockHeader::<3>::BYTES];
+        header.encode(&mut bytes, &[]);
         bytes
     }
 
     /// `None`: the checksum is wrong.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
-        if !has_checksum(bytes, 16) {
+        if !BlockHeader::<3>::is_intact(bytes, &[]) {
             return None;
         }
+        let header = BlockHeader::parse(bytes)?;
+        let [capacity, thread, cells] = header.fields;
         Some(LogBlockHead {
-            kind: *bytes.first()?,
-            capacity: u32_at(bytes, 4)?,
-            thread: u32_at(bytes, 8)?,
-            cells: u32_at(bytes, 12)?,
+            kind: header.kind,
+            capacity,
+            thread,
+            cells,
         })
     }
 }

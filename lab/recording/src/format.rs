@@ -20,8 +20,7 @@
 //! what the parent did before it precedes the start. After a cut or an end nothing follows.
 
 use lucce_tracelog::OpenError;
-use lucce_tracelog::block_file::{FileFormat, joint_checksum};
-use lucce_tracelog::byte_fields::u32_at;
+use lucce_tracelog::block_file::{BlockHeader, FileFormat, join_fields, split_field};
 
 /// 2026-11: first version.
 pub const FORMAT_VERSION: u16 = 1;
@@ -36,7 +35,7 @@ const FORMAT: FileFormat = FileFormat {
 };
 
 pub(crate) const FILE_HEADER: usize = 16;
-pub(crate) const BLOCK_HEADER: usize = 28;
+pub(crate) const BLOCK_HEADER: usize = BlockHeader::<5>::BYTES;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum RecordingBlockKind {
@@ -76,12 +75,14 @@ pub(crate) struct RecordingBlockHead {
 impl RecordingBlockHead {
     /// The whole block: header, checksum, bytes.
     pub fn encode_block(&self, packed: &[u8]) -> Vec<u8> {
-        let mut bytes = vec![self.kind as u8, 0, 0, 0];
-        bytes.extend_from_slice(&self.thread.to_le_bytes());
-        bytes.extend_from_slice(&self.nanos.to_le_bytes());
-        bytes.extend_from_slice(&self.unpacked.to_le_bytes());
-        bytes.extend_from_slice(&self.packed.to_le_bytes());
-        bytes.extend_from_slice(&joint_checksum(&bytes, packed).to_le_bytes());
+        let [low, high] = split_field(self.nanos);
+        let header = BlockHeader {
+            kind: self.kind as u8,
+            flags: 0,
+            fields: [self.thread, low, high, self.unpacked, self.packed],
+        };
+        let mut bytes = vec![0; BLOCK_HEADER];
+        header.encode(&mut bytes, packed);
         bytes.extend_from_slice(packed);
         bytes
     }
@@ -94,26 +95,25 @@ impl RecordingBlockHead {
         let (header, rest) = bytes
             .split_at_checked(BLOCK_HEADER)
             .ok_or("a block's header ends early")?;
-        let (fields, sum) = header.split_at(BLOCK_HEADER - 4);
-        let head = RecordingBlockHead::parse_fields(fields).ok_or("no such kind of block")?;
+        let head = RecordingBlockHead::parse(header).ok_or("no such kind of block")?;
         let (packed, rest) = rest
             .split_at_checked(head.packed as usize)
             .ok_or("a block ends early")?;
-        match sum == joint_checksum(fields, packed).to_le_bytes() {
+        match BlockHeader::<5>::is_intact(header, packed) {
             true => Ok((head, packed, rest)),
             false => Err("a block's checksum is wrong"),
         }
     }
 
-    fn parse_fields(fields: &[u8]) -> Option<RecordingBlockHead> {
-        let (kind, rest) = fields.split_first()?;
-        let rest = rest.get(3..)?;
+    fn parse(header: &[u8]) -> Option<RecordingBlockHead> {
+        let header = BlockHeader::parse(header)?;
+        let [thread, low, high, unpacked, packed] = header.fields;
         Some(RecordingBlockHead {
-            kind: RecordingBlockKind::from_byte(*kind)?,
-            thread: u32_at(rest, 0)?,
-            nanos: u64::from(u32_at(rest, 4)?) | u64::from(u32_at(rest, 8)?) << 32,
-            unpacked: u32_at(rest, 12)?,
-            packed: u32_at(rest, 16)?,
+            kind: RecordingBlockKind::from_byte(header.kind)?,
+            thread,
+            nanos: join_fields([low, high]),
+            unpacked,
+            packed,
         })
     }
 }

@@ -27,13 +27,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use jvmti_bindings::sys::jni::jobject;
 use lucce_callgraph::ContextId;
-use lucce_instrument::kinds::THREAD;
+use lucce_instrument::kinds::{ALLOC, THREAD};
 use lucce_jvmti::JniEnvironment;
 use lucce_tracelog::ThreadId;
 
 use crate::counting::CountingParts;
 use crate::events::ownership::{MAX_MEASUREMENTS, OwnershipResolver};
-use crate::memory::event_mask;
 use crate::memory::locks::WatchedMutex;
 use crate::options::InstrumentScope;
 use crate::thread::ThreadState;
@@ -164,7 +163,7 @@ pub fn refusal_reason(agent: CountingParts<'_>, state: &ThreadState) -> Option<&
         Some("the agent is not recording yet")
     } else if options.burst.is_some() {
         Some("the agent counts in bursts only (burst=)")
-    } else if !agent.core.event_mask.is_enabled(event_mask::ALLOC) {
+    } else if !agent.core.event_mask.is_enabled(ALLOC.mask_bit) {
         Some(
             "the agent does not count every allocation now: it wants events=alloc, and no `lucce ctl stop`",
         )

@@ -20,6 +20,22 @@ pub enum IoPurpose {
     SocketConnect,
 }
 
+impl IoPurpose {
+    /// The word in the log.
+    pub fn word(self) -> &'static str {
+        match self {
+            IoPurpose::FileRead => "file read",
+            IoPurpose::FileWrite => "file write",
+            IoPurpose::FileTransfer => "file transfer",
+            IoPurpose::SocketRead => "socket read",
+            IoPurpose::SocketWrite => "socket write",
+            IoPurpose::SocketWait => "socket wait",
+            IoPurpose::SocketAccept => "socket accept",
+            IoPurpose::SocketConnect => "socket connect",
+        }
+    }
+}
+
 /// How the hook learns the number of bytes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum IoSizeSource {

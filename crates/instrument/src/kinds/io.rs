@@ -4,9 +4,9 @@ use lucce_bytecode::{CodeInsertion, HelperMethod, MethodCall};
 
 use crate::helpers::helper_of;
 use crate::instrumentation::HookSiteKind;
-use crate::jdk::io::{IoSizeSource, OPERATIONS, find_operation};
+use crate::jdk::io::{IoPurpose, IoSizeSource, OPERATIONS, find_operation, operation_purpose};
 
-use super::{AnalyzedMethod, EventHooks, IO, event_call};
+use super::{AnalyzedMethod, EventHooks, IO, event_call, outside_site};
 
 /// The hooks of the kind.
 pub(super) struct IoHooks;
@@ -67,6 +67,10 @@ impl EventHooks for IoHooks {
         inserts.collect()
     }
 
+    fn call_word(&self, which: u8) -> Option<&'static str> {
+        operation_purpose(which.into()).map(IoPurpose::word)
+    }
+
     fn called_helpers(&self) -> Vec<HelperMethod<'static>> {
         vec![
             BEFORE_OPERATION,
@@ -96,32 +100,24 @@ const AFTER_READ_BYTE: HelperMethod<'static> = io_helper("afterReadByte", "(IJI)
 const AFTER_OTHER: HelperMethod<'static> = io_helper("afterOther", "(IJI)V");
 const AFTER_WRITE: HelperMethod<'static> = io_helper("afterWrite", "(JI)V");
 
-/// Returns the number in place of a site, if the calling class is out of scope.
-fn outside_site(operation: u8) -> i32 {
-    -1 - i32::from(operation)
-}
-
-/// Returns the operation that a number in place of a site names; `None`: it is a site.
-#[must_use]
-pub fn operation_of_site(site: i32) -> Option<u8> {
-    u8::try_from(-1 - i64::from(site)).ok()
-}
-
 #[cfg(test)]
 mod io_tests {
     use super::*;
+    use crate::kinds::call_of_site;
 
     #[test]
     fn all_have_hooks_on_both_sides() {
         for operation in 0..OPERATIONS.len() as u8 {
             assert_eq!(IoHooks.call_insertions(operation, 1).len(), 2);
-            assert_eq!(operation_of_site(outside_site(operation)), Some(operation));
+            assert_eq!(call_of_site(outside_site(operation)), Some(operation));
+            assert!(IoHooks.call_word(operation).is_some());
         }
         assert!(
             IoHooks
                 .call_insertions(OPERATIONS.len() as u8, 1)
                 .is_empty()
         );
-        assert_eq!(operation_of_site(1), None);
+        assert_eq!(IoHooks.call_word(OPERATIONS.len() as u8), None);
+        assert_eq!(call_of_site(1), None);
     }
 }

@@ -30,11 +30,10 @@ use io::IoHooks;
 use lock::LockHooks;
 use thread::ThreadStartHooks;
 
-pub use io::operation_of_site;
 pub use lucce_options::event_mask;
 pub use lucce_options::kinds::{
-    ALL, ALLOC, CALL, EXCEPTION, EventKindInfo, EventKindSet, IO, IO_TIME, KindConflict, LEAK,
-    LOCK, OBJECTS, SAMPLES, TASK, THREAD,
+    ALL, ALLOC, ALLOCATIONS, BYTES, CALL, EXCEPTION, EXCEPTIONS, EventKindInfo, EventKindSet, IO,
+    KindConflict, KindDescriptor, LEAK, LOCK, LOCK_WAITS, NANOS, OBJECTS, SAMPLES, TASKS, THREAD,
 };
 
 /// The kinds with hooks, each with its hooks.
@@ -69,6 +68,12 @@ pub trait EventHooks: Sync {
     /// Returns the hooks of a call with the site kind [`HookSiteKind::EventCall`] and this number.
     fn call_insertions(&self, _which: u8, _site: i32) -> Vec<CodeInsertion<'static>> {
         Vec::new()
+    }
+
+    /// Returns the word for a call with this number, in brackets in the log, if the hooks around it report its size and time.
+    /// The agent then counts the call in each of [`EventKindInfo::log_kinds`].
+    fn call_word(&self, _which: u8) -> Option<&'static str> {
+        None
     }
 
     /// Returns the kind in the log for a call with this number, if Java code counts it in a counter of the site alone.
@@ -189,6 +194,18 @@ pub static CALLED_BY_HOOKS: LazyLock<Vec<&str>> = LazyLock::new(|| {
 /// Returns the helpers that the hooks of all kinds call, apart from the common ones of `helpers`.
 pub fn kind_helpers() -> impl Iterator<Item = HelperMethod<'static>> {
     all_event_hooks().flat_map(EventHooks::called_helpers)
+}
+
+/// Returns the number in place of a site for a call in a class out of scope.
+#[must_use]
+pub fn outside_site(which: u8) -> i32 {
+    -1 - i32::from(which)
+}
+
+/// Returns the call that a number in place of a site means; `None`: it is a site.
+#[must_use]
+pub fn call_of_site(site: i32) -> Option<u8> {
+    u8::try_from(-1 - i64::from(site)).ok()
 }
 
 #[cfg(test)]

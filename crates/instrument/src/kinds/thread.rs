@@ -8,7 +8,7 @@ use crate::helpers::task;
 use crate::instrumentation::HookSiteKind;
 use crate::jdk::tasks::{self, TaskCall};
 
-use super::{AnalyzedMethod, EventHooks, TASK, THREAD, event_call};
+use super::{AnalyzedMethod, EventHooks, TASKS, THREAD, event_call};
 
 /// The hooks of the kind.
 pub(super) struct ThreadStartHooks;
@@ -74,7 +74,7 @@ impl EventHooks for ThreadStartHooks {
     fn counted_as(&self, which: u8) -> Option<&'static str> {
         match CALLS.get(usize::from(which))? {
             TaskCall::Start => Some(THREAD.name),
-            TaskCall::Submit(_) => Some(TASK),
+            TaskCall::Submit(_) => Some(TASKS.name),
             _ => None,
         }
     }

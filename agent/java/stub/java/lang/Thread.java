@@ -11,8 +11,6 @@ public class Thread implements Runnable {
     public long $lucceCounters;
     /** Address of the agent's record of this thread; 0: none yet. */
     public long $lucceState;
-    /** For recordings of calls: the thread that starts this thread. */
-    public long $lucceRecording;
     /** Until the thread begins: the context id that started it. */
     public long $lucceOrigin;
 

@@ -17,15 +17,16 @@
 //! Each thread writes its own part of the file under its own lock. Only the end of the program takes that lock as well.
 //! The recorder is not optimized for speed.
 
+use std::mem;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, MutexGuard};
-use std::{io, mem};
 
 use lucce_callgraph::{CallEdge, MethodId, SiteId};
 use lucce_recording::{RecordingWriter, ThreadWriter};
 use lucce_tracelog::FileLoss;
 
+use crate::core::CallsFile;
 use crate::memory::address_space::MethodOfSite;
 use crate::memory::locks::{WatchedMutex, WatchedRwLock};
 use crate::memory::slots::Slot;
@@ -70,7 +71,7 @@ struct LiveFrame {
 /// What a hook reports about a frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(i32)]
-pub enum FrameNotification {
+enum FrameNotification {
     /// The frame is about to call.
     Call = layout::STEP_CALL,
     Event = layout::STEP_EVENT,
@@ -83,7 +84,7 @@ pub enum FrameNotification {
 }
 
 impl FrameNotification {
-    pub fn from_code(number: i32) -> Option<FrameNotification> {
+    fn from_code(number: i32) -> Option<FrameNotification> {
         const ALL: [FrameNotification; 5] = [
             FrameNotification::Call,
             FrameNotification::Event,
@@ -92,31 +93,6 @@ impl FrameNotification {
             FrameNotification::Entered,
         ];
         ALL.into_iter().find(|what| *what as i32 == number)
-    }
-}
-
-/// The path of the call recording that belongs to a log: the log's name and `.calls`.
-pub fn calls_file_path(log: &Path) -> PathBuf {
-    let mut path = log.as_os_str().to_owned();
-    path.push(".calls");
-    path.into()
-}
-
-/// A recording that no thread has written to yet.
-pub struct CallsFile {
-    writer: RecordingWriter,
-    path: PathBuf,
-}
-
-impl CallsFile {
-    /// Creates the file, of at most `limit` bytes.
-    ///
-    /// # Errors
-    /// The file cannot be created, or the name is taken.
-    pub fn create(path: &Path, limit: u64) -> io::Result<CallsFile> {
-        let writer = RecordingWriter::create(path, limit)?;
-        let path = path.to_owned();
-        Ok(CallsFile { writer, path })
     }
 }
 
@@ -168,7 +144,7 @@ impl CallRecorder {
     }
 
     /// Whether the method starts a thread.
-    pub fn is_thread_start(&self, method: u32) -> bool {
+    fn is_thread_start(&self, method: u32) -> bool {
         let start_methods = self
             .start_methods
             .iter()
@@ -214,8 +190,30 @@ impl CallRecorder {
         thread
     }
 
+    /// Records one step of a frame. `what` is the code that the helper class passes: see [`FrameNotification`]. Returns whether the
+    /// frame is about to start a thread.
+    pub fn record_step(
+        &self,
+        thread: &WatchedMutex<ThreadCallRecord>,
+        methods: &MethodOfSite,
+        what: i32,
+        frame: RecordedFrame,
+    ) -> bool {
+        match FrameNotification::from_code(what) {
+            Some(FrameNotification::Entered) => self.record_entry(thread, methods, frame),
+            Some(what @ (FrameNotification::Call | FrameNotification::Event)) => {
+                self.record_site(thread, methods, frame, what == FrameNotification::Event);
+                return self.is_thread_start(methods.get(frame.site));
+            }
+            Some(FrameNotification::Returned) => self.record_return(thread, frame.slot),
+            Some(FrameNotification::Thrown) => self.record_unwind(thread, frame.slot),
+            None => {}
+        }
+        false
+    }
+
     /// Records a call or an event at the frame's site.
-    pub fn record_site(
+    fn record_site(
         &self,
         thread: &WatchedMutex<ThreadCallRecord>,
         methods: &MethodOfSite,
@@ -262,7 +260,7 @@ impl CallRecorder {
     }
 
     /// Records the entry of the method that contains the frame's site.
-    pub fn record_entry(
+    fn record_entry(
         &self,
         thread: &WatchedMutex<ThreadCallRecord>,
         methods: &MethodOfSite,
@@ -284,7 +282,7 @@ impl CallRecorder {
     }
 
     /// Records the return of the frame with slot `slot`.
-    pub fn record_return(&self, thread: &WatchedMutex<ThreadCallRecord>, slot: Slot) {
+    fn record_return(&self, thread: &WatchedMutex<ThreadCallRecord>, slot: Slot) {
         let mut thread = lock(thread);
         thread.end_frames_from(self, slot.above());
         if thread.top_frame().is_some_and(|top| top.slot == slot) {
@@ -294,7 +292,7 @@ impl CallRecorder {
     }
 
     /// Ends the frames from `slot` on, which vanished without reporting their return.
-    pub fn record_unwind(&self, thread: &WatchedMutex<ThreadCallRecord>, slot: Slot) {
+    fn record_unwind(&self, thread: &WatchedMutex<ThreadCallRecord>, slot: Slot) {
         lock(thread).end_frames_from(self, slot);
     }
 
