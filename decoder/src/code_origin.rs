@@ -7,13 +7,15 @@
 //! The rules, in order; the first one that applies decides.
 //!
 //! 0. Patterns of the user (`--app`, agent option `app=`): the classes that match, and no others.
-//! 1. The JDK: the boot loader, modules of the JDK.
-//! 2. Folders of classes (also in an archive: `BOOT-INF/classes`, `WEB-INF/classes`), source files that Java runs.
-//! 3. The archive of the main class. If it holds merged artifacts: its classes below the main class's package.
-//! 4. Archives that the project has just built: in `target` or `build` below the working directory.
-//! 5. Classes below the main class's package, wherever they came from.
+//! 1. The JDK: its packages in the boot loader, its modules, its proxies and accessors.
+//! 2. Libraries: classes that a library generates, the classes of the launcher.
+//! 3. Folders of classes (also in an archive: `BOOT-INF/classes`, `WEB-INF/classes`), source files that Java runs.
+//! 4. The archive of the main class. If it holds merged artifacts: its classes below the main class's package.
+//! 5. Archives that the project has just built: in `target` or `build` below the working directory. Quarkus's `app`.
+//! 6. Classes below the main class's package, wherever they came from, unless they were relocated.
 //!
-//! If a log names no locations, all classes but the JDK's are the program's own.
+//! The main class of a launcher has no such package. The packages of classes in folders (3), or of
+//! Quarkus's program, take its place. If a log names no locations, all classes but the JDK's are the program's own.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -65,8 +67,10 @@ impl Profile {
 struct ProgramLaunch<'p> {
     /// The part of the command in front of the arguments: a jar, a main class, or a module and its main class.
     program: &'p str,
-    /// The package below which classes are the program's own. `None`: the main class is a launcher's, or unknown.
-    own_package: Option<&'p str>,
+    /// The packages below which classes are the program's own.
+    own_packages: BTreeSet<&'p str>,
+    /// The name that the main class's package begins with, if another project's launcher starts the program.
+    launcher: Option<&'static str>,
     /// Where the main class was loaded from.
     main_location: Option<&'p str>,
     /// The archive of the main class holds several artifacts.
@@ -79,9 +83,10 @@ struct ProgramLaunch<'p> {
 }
 
 /// Packages of programs that start other programs: their package says nothing about the program's own code.
-const LAUNCHERS: [&str; 20] = [
+const LAUNCHERS: [&str; 22] = [
     "com.intellij.rt.",
     "com.sun.tools.javac.launcher.",
+    "dotty.tools.",
     "io.quarkus.bootstrap.",
     "io.quarkus.runner.",
     "jdk.",
@@ -94,6 +99,7 @@ const LAUNCHERS: [&str; 20] = [
     "org.eclipse.jetty.start.",
     "org.gradle.",
     "org.jboss.modules.",
+    "org.jetbrains.kotlin.runner.",
     "org.junit.platform.console.",
     "org.openjdk.jmh.",
     "org.springframework.boot.loader.",
@@ -126,29 +132,42 @@ impl<'p> ProgramLaunch<'p> {
     ) -> ProgramLaunch<'p> {
         let meta = |key: &str| meta.get(key).map_or("", String::as_str);
         let command = meta(COMMAND);
-        let program = command.strip_suffix(" *").unwrap_or(command);
+        let program = command.split(" *").next().unwrap_or(command);
         let main_class = match meta("main.class") {
             // Logs without the key: the command names the class.
             "" => program.rsplit('/').next().unwrap_or_default(),
             named => named,
         };
-        let is_launcher = LAUNCHERS
-            .iter()
-            .any(|prefix| main_class.starts_with(prefix));
+        let launcher = find_launcher(main_class);
         let is_jar = main_class.ends_with(".jar");
-        let own_package = (!is_launcher && !is_jar).then(|| own_package(main_class));
-        ProgramLaunch {
+        let main_package = (launcher.is_none() && !is_jar).then(|| own_package(main_class));
+        let mut launch = ProgramLaunch {
             program,
-            own_package: own_package.flatten(),
-            main_location: match is_launcher {
-                true => None,
-                false => code.class_location(main_class),
+            own_packages: main_package.flatten().into_iter().collect(),
+            launcher,
+            main_location: match launcher {
+                Some(_) => None,
+                None => code.class_location(main_class),
             },
             is_merged: meta("main.jar") == "merged",
             working_directory: meta("directory"),
             app,
             has_no_locations: code.has_no_locations(),
+        };
+        if launcher.is_some() {
+            launch.add_packages(code.loaded_classes());
         }
+        launch
+    }
+
+    /// Adds the packages of a launcher's program: those of classes in folders.
+    fn add_packages(&mut self, classes: impl Iterator<Item = LoadedClass<'p>>) {
+        let own = classes.filter(|class| {
+            let is_own = |at| self.is_own_location(at) || self.is_quarkus_application(at);
+            !class.is_boot && class.location.is_some_and(is_own) && !self.is_not_written(class.name)
+        });
+        let packages = own.filter_map(|class| own_package(class.name));
+        self.own_packages = packages.collect();
     }
 
     fn classify_class(&self, class: &LoadedClass<'_>) -> CodeOrigin {
@@ -162,17 +181,33 @@ impl<'p> ProgramLaunch<'p> {
     }
 
     fn classify_by_rules(&self, class: &LoadedClass<'_>) -> CodeOrigin {
-        if class.is_boot || self.has_no_locations && is_jdk_name(class.name) {
+        if self.has_no_locations && is_jdk_name(class.name) || is_jdk_proxy(class.name) {
+            return CodeOrigin::Jdk;
+        }
+        if class.is_boot {
+            // Java agents add classes to the boot loader.
+            return match class.name {
+                name if is_boot_name(name) => CodeOrigin::Jdk,
+                name if self.is_below_own_package(name) => CodeOrigin::Application,
+                _ => CodeOrigin::Library,
+            };
+        }
+        if class.location.is_none() && is_jdk_name(class.name) {
             return CodeOrigin::Jdk;
         }
         if let Some(module) = class.location.and_then(|at| at.strip_prefix("jrt:/")) {
             return self.classify_module(module, class.name);
         }
+        let generated = |at: &str| at.ends_with("/quarkus/generated-bytecode.jar");
+        if self.is_not_written(class.name) || class.location.is_some_and(generated) {
+            return CodeOrigin::Library;
+        }
         let is_own = match class.location {
             None => self.has_no_locations || self.is_below_own_package(class.name),
             Some(location) => {
                 self.is_own_location(location)
-                    || !is_launcher(class.name) && self.is_own_archive(location, class.name)
+                    || find_launcher(class.name).is_none()
+                        && self.is_own_archive(location, class.name)
             }
         };
         match is_own {
@@ -191,10 +226,12 @@ impl<'p> ProgramLaunch<'p> {
         }
         let classes = code.loaded_classes().zip(origins);
         let own = classes.filter(|(_, origin)| **origin == CodeOrigin::Application);
-        let locations: HashSet<Option<&str>> = own.map(|(class, _)| class.location).collect();
-        let places = locations.into_iter();
+        let places: HashSet<_> = own
+            .map(|(class, _)| (class.location, self.find_package(class.name)))
+            .collect();
+        let places = places.into_iter();
         places
-            .map(|location| self.describe_place(location))
+            .map(|(location, package)| self.describe_place(location, package))
             .collect()
     }
 
@@ -223,8 +260,8 @@ impl<'p> ProgramLaunch<'p> {
         let is_main = Some(location) == self.main_location || self.is_started_archive(location);
         self.is_below_own_package(class)
             || match is_main {
-                true => !self.is_merged,
-                false => self.is_built_here(location),
+                true => !self.is_merged && !is_relocated(class),
+                false => self.is_built_here(location) || self.is_quarkus_application(location),
             }
     }
 
@@ -233,7 +270,7 @@ impl<'p> ProgramLaunch<'p> {
         let path = location.strip_prefix("file:");
         let is_started = path
             .is_some_and(|path| self.program.ends_with(".jar") && is_same_file(path, self.program));
-        is_started && self.own_package.is_some()
+        is_started && self.launcher.is_none()
     }
 
     /// An archive that a build of the project made: no library that the build copied.
@@ -243,20 +280,52 @@ impl<'p> ProgramLaunch<'p> {
         let is_below = !self.working_directory.is_empty() && self.working_directory != "/";
         below.filter(|_| is_below).is_some_and(|path| {
             let is_built = path.contains("/target/") || path.contains("/build/");
-            is_built && !path.contains("/lib/") && !path.contains("/dependency/")
+            // Copies of libraries, and code that Quarkus generates.
+            let others = ["/lib/", "/dependency/", "/quarkus/"];
+            is_built && !others.iter().any(|other| path.contains(other))
         })
     }
 
+    /// An archive of the program beside Quarkus's launcher: in the folder `app`.
+    fn is_quarkus_application(&self, location: &str) -> bool {
+        let folder = self.program.strip_suffix("quarkus-run.jar");
+        let path = location.strip_prefix("file:");
+        folder.zip(path).is_some_and(|(folder, path)| {
+            let below = match folder.starts_with('/') {
+                true => path.strip_prefix(folder),
+                false => path
+                    .strip_prefix(self.working_directory)
+                    .and_then(|path| path.strip_prefix('/'))
+                    .and_then(|path| path.strip_prefix(folder.trim_start_matches("./"))),
+            };
+            below.is_some_and(|path| path.starts_with("app/"))
+        })
+    }
+
+    /// Code that nobody wrote for this program: the launcher's, or what a library generates.
+    fn is_not_written(&self, class: &str) -> bool {
+        let is_launched = self
+            .launcher
+            .is_some_and(|prefix| class.starts_with(prefix));
+        is_launched || GENERATED_NAMES.iter().any(|part| class.contains(part))
+    }
+
     fn is_below_own_package(&self, class: &str) -> bool {
-        self.own_package.is_some_and(|own| {
+        self.find_package(class).is_some() && !is_relocated(class)
+    }
+
+    /// The program's own package that a class is below.
+    fn find_package(&self, class: &str) -> Option<&'p str> {
+        let mut packages = self.own_packages.iter().copied();
+        packages.find(|own| {
             let rest = class.strip_prefix(own);
             rest.is_some_and(|rest| rest.starts_with('.'))
         })
     }
 
     /// The place of own code from a location, as a person knows it. If only its package makes it own code, the package.
-    fn describe_place(&self, location: Option<&str>) -> String {
-        let by_package = self.own_package.map(|package| format!("{package}.*"));
+    fn describe_place(&self, location: Option<&str>, package: Option<&str>) -> String {
+        let by_package = package.map(|package| format!("{package}.*"));
         match (location, by_package) {
             (None, by_package) => by_package.unwrap_or_default(),
             (Some(location), Some(package)) if !self.is_own_place(location) => package,
@@ -270,7 +339,61 @@ impl<'p> ProgramLaunch<'p> {
             || Some(location) == self.main_location
             || self.is_started_archive(location)
             || self.is_built_here(location)
+            || self.is_quarkus_application(location)
     }
+}
+
+/// Parts of the names of classes that libraries generate from a program's classes: Spring, CGLIB, Byte Buddy, Hibernate,
+/// Mockito, Javassist, Weld, Quarkus.
+const GENERATED_NAMES: [&str; 14] = [
+    "$$SpringCGLIB$$",
+    "$$EnhancerBy",
+    "$$FastClassBy",
+    "$$KeyFactoryBy",
+    "$ByteBuddy$",
+    "$HibernateProxy$",
+    "$HibernateInstantiator",
+    "$HibernateAccessOptimizer",
+    "$MockitoMock$",
+    "_$$_jvst",
+    "_$$_javassist",
+    "$_$$_Weld",
+    "_ClientProxy",
+    "$quarkusrest",
+];
+
+/// Parts of packages into which a build moves the classes of libraries.
+const RELOCATED_PACKAGES: [&str; 5] = [
+    ".shaded.",
+    ".shadow.",
+    ".relocated.",
+    ".repackaged.",
+    ".thirdparty.",
+];
+
+/// Whether a library's class was renamed to a package of the program.
+fn is_relocated(class: &str) -> bool {
+    RELOCATED_PACKAGES.iter().any(|part| class.contains(part))
+}
+
+/// `$Proxy12`: `java.lang.reflect.Proxy` makes it, in the package of an interface that is not public.
+fn is_jdk_proxy(class: &str) -> bool {
+    let simple = class.rsplit('.').next().unwrap_or(class);
+    let number = simple.strip_prefix("$Proxy").unwrap_or_default();
+    !number.is_empty() && number.bytes().all(|digit| digit.is_ascii_digit())
+}
+
+/// Whether a class of the boot loader is the JDK's own.
+fn is_boot_name(class: &str) -> bool {
+    const PACKAGES: [&str; 6] = [
+        "netscape.javascript.",
+        "org.ietf.jgss.",
+        "org.jcp.xml.",
+        "org.w3c.dom.",
+        "org.xml.sax.",
+        "apple.",
+    ];
+    is_jdk_name(class) || PACKAGES.iter().any(|package| class.starts_with(package))
 }
 
 /// The package that tells the program's classes from others: two parts, or three where many projects share two.
@@ -285,8 +408,9 @@ fn own_package(main_class: &str) -> Option<&str> {
     }
 }
 
-fn is_launcher(class: &str) -> bool {
-    LAUNCHERS.iter().any(|prefix| class.starts_with(prefix))
+fn find_launcher(class: &str) -> Option<&'static str> {
+    let mut prefixes = LAUNCHERS.into_iter();
+    prefixes.find(|prefix| class.starts_with(prefix))
 }
 
 /// `a.b` of `a.b.C$D`; empty: no package.

@@ -33,7 +33,7 @@ pub fn is_jar(path: &Path) -> bool {
 pub struct JarContent {
     /// The manifest's `Main-Class`, and the `Start-Class` that a Spring Boot launcher runs.
     pub main_classes: Vec<String>,
-    /// Several artifacts of Maven were merged into the jar: it describes more than one.
+    /// Several artifacts were merged into the jar: it describes more than one of Maven's, or has many roots of packages.
     pub is_merged: bool,
 }
 
@@ -52,9 +52,32 @@ impl JarContent {
         });
         JarContent {
             main_classes: names.into_iter().flatten().collect(),
-            is_merged: artifacts.take(2).count() == 2,
+            is_merged: artifacts.take(2).count() == 2 || has_many_roots(&directory),
         }
     }
+}
+
+/// A project seldom has more packages of two parts in one jar: `com.acme`, `org.other`.
+const MOST_ROOTS: usize = 4;
+
+/// Whether classes have more roots than one project's.
+fn has_many_roots(directory: &[u8]) -> bool {
+    let mut roots: Vec<&[u8]> = Vec::new();
+    for entry in directory_entries(directory) {
+        let is_class = entry.name.ends_with(b".class") && !entry.name.starts_with(b"META-INF/");
+        let mut slashes = (0..entry.name.len()).filter(|at| entry.name.get(*at) == Some(&b'/'));
+        let root = slashes.nth(1).and_then(|end| entry.name.get(..end));
+        let root = root.filter(|root| is_class && !root.contains(&b'-'));
+        if let Some(root) = root
+            && !roots.contains(&root)
+        {
+            roots.push(root);
+        }
+        if roots.len() > MOST_ROOTS {
+            return true;
+        }
+    }
+    false
 }
 
 /// Lines have at most 72 bytes; a line that begins with a space continues the previous one.
@@ -238,10 +261,24 @@ mod jar_tests {
         let other = head("META-INF/maven/org.other/lib/pom.properties");
         let class = head("com/acme/Main.class");
         let path = std::env::temp_dir().join(format!("lucce-merged-{}", std::process::id()));
+        // As a shadow jar of Gradle with kotlin-stdlib has them. A web archive's folders are no packages.
+        let packages = [
+            "kotlin/io/A",
+            "kotlin/text/A",
+            "org/slf4j/A",
+            "com/google/b/A",
+        ];
+        let roots = packages.map(|name| head(&format!("{name}.class")));
+        let inner = packages.map(|name| head(&format!("BOOT-INF/classes/{name}.class")));
+        let folders = packages.map(|name| head(&format!("{name}.txt")));
         for (entries, merged) in [
             (vec![&own, &class], false),
             (vec![&own, &class, &other], true),
             (vec![&class], false),
+            (roots.iter().chain([&class]).collect(), true),
+            (roots.iter().chain([&own]).collect(), false),
+            (inner.iter().chain([&class]).collect(), false),
+            (folders.iter().chain([&class]).collect(), false),
         ] {
             let directory = entries.into_iter().flatten().copied().collect::<Vec<u8>>();
             let end = [

@@ -39,6 +39,14 @@ impl StartedProgram {
         }
     }
 
+    /// Whether the only jar of a class path holds several artifacts.
+    pub fn is_path_merged(class_path: &str) -> bool {
+        let paths = class_path.split(':').map(Path::new);
+        let mut jars = paths.filter(|path| jar::is_jar(path));
+        let first = jars.next().filter(|_| jars.next().is_none());
+        first.is_some_and(|jar| JarContent::read(jar).is_merged)
+    }
+
     /// Whether `only` selects the program.
     pub fn is_selected(&self, only: &PatternList) -> bool {
         self.names.iter().any(|name| only.matches_class(name))

@@ -49,7 +49,11 @@ pub fn write_vm_properties(agent: &Agent) {
         if let Some(main_class) = program.names.last() {
             agent.core.append_meta("main.class", main_class);
         }
-        if program.is_merged {
+        let class_path = agent.core.jvmti.system_property(c"java.class.path");
+        // The path of `java -jar` is the jar.
+        let is_path_merged =
+            || class_path.is_some_and(|path| StartedProgram::is_path_merged(&path));
+        if program.is_merged || program.names.len() == 1 && is_path_merged() {
             agent.core.append_meta("main.jar", "merged");
         }
     }

@@ -15,7 +15,11 @@ struct Layout {
 
 use CodeOrigin::{Application, Jdk, Library};
 
-const LAYOUTS: [Layout; 10] = [
+/// The boot loader's classes have no location.
+const BOOT: &str = "boot";
+const NOWHERE: &str = "nowhere";
+
+const LAYOUTS: [Layout; 21] = [
     Layout {
         name: "Spring Boot jar",
         program: "/srv/shop.jar",
@@ -232,32 +236,359 @@ const LAYOUTS: [Layout; 10] = [
             ),
         ],
     },
+    Layout {
+        name: "Spring Boot jar, generated classes",
+        program: "/srv/shop.jar",
+        main_class: "io.lucce.shop.ShopApplication",
+        main_location: "jar:nested:/srv/shop.jar/!BOOT-INF/classes/!/",
+        is_merged: false,
+        directory: "/srv",
+        classes: &[
+            (
+                "io.lucce.shop.ShopApplication",
+                "jar:nested:/srv/shop.jar/!BOOT-INF/classes/!/",
+                Application,
+            ),
+            (
+                "io.lucce.shop.ShopApplication$$SpringCGLIB$$0",
+                "jar:nested:/srv/shop.jar/!BOOT-INF/classes/!/",
+                Library,
+            ),
+            ("jdk.proxy2.$Proxy102", NOWHERE, Jdk),
+            ("io.lucce.shop.$Proxy7", NOWHERE, Jdk),
+            (
+                "jdk.internal.reflect.GeneratedMethodAccessor3",
+                NOWHERE,
+                Jdk,
+            ),
+            ("org.xml.sax.helpers.AttributesImpl", BOOT, Jdk),
+        ],
+    },
+    Layout {
+        name: "Spring Boot, extracted, by its launcher",
+        program: "org.springframework.boot.loader.launch.JarLauncher",
+        main_class: "org.springframework.boot.loader.launch.JarLauncher",
+        main_location: "",
+        is_merged: false,
+        directory: "/srv",
+        classes: &[
+            (
+                "org.springframework.boot.loader.launch.JarLauncher",
+                "file:/srv/shop/",
+                Library,
+            ),
+            (
+                "io.lucce.shop.ShopApplication",
+                "file:/srv/shop/BOOT-INF/classes/",
+                Application,
+            ),
+            (
+                "io.lucce.core.Money",
+                "file:/srv/shop/BOOT-INF/lib/core-1.jar",
+                Application,
+            ),
+            (
+                "org.apache.catalina.core.StandardHost",
+                "file:/srv/shop/BOOT-INF/lib/tomcat-embed-core-10.1.48.jar",
+                Library,
+            ),
+        ],
+    },
+    Layout {
+        name: "Spring Boot, extracted, thin jar",
+        program: "/srv/shop/shop.jar",
+        main_class: "io.lucce.shop.ShopApplication",
+        main_location: "file:/srv/shop/shop.jar",
+        is_merged: false,
+        directory: "/srv",
+        classes: &[
+            (
+                "io.lucce.shop.PriceReader",
+                "file:/srv/shop/shop.jar",
+                Application,
+            ),
+            (
+                "org.hibernate.Session",
+                "file:/srv/shop/lib/hibernate-core-6.6.jar",
+                Library,
+            ),
+        ],
+    },
+    Layout {
+        name: "war in Tomcat, module in its lib",
+        program: "org.apache.catalina.startup.Bootstrap",
+        main_class: "org.apache.catalina.startup.Bootstrap",
+        main_location: "file:/srv/tomcat/bin/bootstrap.jar",
+        is_merged: false,
+        directory: "/srv",
+        classes: &[
+            (
+                "com.acme.web.Hello",
+                "file:/srv/tomcat/webapps/shopweb/WEB-INF/classes/",
+                Application,
+            ),
+            (
+                "com.acme.core.Money",
+                "file:/srv/tomcat/webapps/shopweb/WEB-INF/lib/acme-core.jar",
+                Application,
+            ),
+            (
+                "org.other.lib.Util",
+                "file:/srv/tomcat/webapps/shopweb/WEB-INF/lib/other-lib.jar",
+                Library,
+            ),
+            (
+                "org.apache.juli.FileHandler",
+                "file:/srv/tomcat/bin/tomcat-juli.jar",
+                Library,
+            ),
+            (
+                "org.jcp.xml.dsig.internal.dom.XMLDSigRI",
+                "jrt:/java.xml.crypto",
+                Jdk,
+            ),
+        ],
+    },
+    Layout {
+        name: "Quarkus in its project",
+        program: "target/quarkus-app/quarkus-run.jar",
+        main_class: "io.quarkus.bootstrap.runner.QuarkusEntryPoint",
+        main_location: "",
+        is_merged: false,
+        directory: "/w",
+        classes: &[
+            (
+                "org.acme.GreetingResource",
+                "file:/w/target/quarkus-app/app/greeting-1.0.jar",
+                Application,
+            ),
+            (
+                "org.acme.Greeter_Bean",
+                "file:/w/target/quarkus-app/quarkus/generated-bytecode.jar",
+                Library,
+            ),
+            (
+                "io.quarkus.runner.ApplicationImpl",
+                "file:/w/target/quarkus-app/quarkus/generated-bytecode.jar",
+                Library,
+            ),
+            (
+                "org.acme.Fruit",
+                "file:/w/target/quarkus-app/quarkus/transformed-bytecode.jar",
+                Application,
+            ),
+            (
+                "io.vertx.core.impl.ContextInternal",
+                "file:/w/target/quarkus-app/quarkus/transformed-bytecode.jar",
+                Library,
+            ),
+            (
+                "io.netty.channel.Channel",
+                "file:/w/target/quarkus-app/lib/main/io.netty.netty-transport-4.1.111.Final.jar",
+                Library,
+            ),
+        ],
+    },
+    Layout {
+        name: "Quarkus in a container",
+        program: "quarkus-run.jar",
+        main_class: "io.quarkus.bootstrap.runner.QuarkusEntryPoint",
+        main_location: "",
+        is_merged: false,
+        directory: "/deployments",
+        classes: &[
+            (
+                "org.acme.GreetingResource",
+                "file:/deployments/app/greeting-1.0.jar",
+                Application,
+            ),
+            (
+                "org.acme.Greeter_Bean",
+                "file:/deployments/quarkus/generated-bytecode.jar",
+                Library,
+            ),
+            (
+                "io.quarkus.runner.ApplicationImpl",
+                "file:/deployments/quarkus/generated-bytecode.jar",
+                Library,
+            ),
+            (
+                "org.acme.Fruit",
+                "file:/deployments/quarkus/transformed-bytecode.jar",
+                Application,
+            ),
+            (
+                "io.vertx.core.impl.ContextInternal",
+                "file:/deployments/quarkus/transformed-bytecode.jar",
+                Library,
+            ),
+            (
+                "io.netty.channel.Channel",
+                "file:/deployments/lib/main/io.netty.netty-transport-4.1.111.Final.jar",
+                Library,
+            ),
+        ],
+    },
+    Layout {
+        name: "shaded jar, relocated library",
+        program: "/w/app/target/app-1-shaded.jar",
+        main_class: "com.acme.app.Main",
+        main_location: "file:/w/app/target/app-1-shaded.jar",
+        is_merged: true,
+        directory: "/srv",
+        classes: &[
+            (
+                "com.acme.core.Money",
+                "file:/w/app/target/app-1-shaded.jar",
+                Application,
+            ),
+            (
+                "com.acme.app.shaded.gson.Gson",
+                "file:/w/app/target/app-1-shaded.jar",
+                Library,
+            ),
+            (
+                "org.apache.commons.lang3.StringUtils",
+                "file:/w/app/target/app-1-shaded.jar",
+                Library,
+            ),
+        ],
+    },
+    Layout {
+        name: "test run of Gradle",
+        program: "worker.org.gradle.process.internal.worker.GradleWorkerMain",
+        main_class: "worker.org.gradle.process.internal.worker.GradleWorkerMain",
+        main_location: "",
+        is_merged: false,
+        directory: "/w/gr/app",
+        classes: &[
+            (
+                "com.acme.app.Main",
+                "file:/w/gr/app/build/classes/java/main/",
+                Application,
+            ),
+            (
+                "com.acme.app.MainTest",
+                "file:/w/gr/app/build/classes/java/test/",
+                Application,
+            ),
+            (
+                "com.acme.core.Money",
+                "file:/w/gr/core/build/libs/core.jar",
+                Application,
+            ),
+            (
+                "org.gradle.api.internal.tasks.testing.worker.TestWorker",
+                "file:/usr/share/gradle/lib/plugins/gradle-testing-base.jar",
+                Library,
+            ),
+            (
+                "com.google.gson.Gson",
+                "file:/root/.gradle/caches/modules-2/files-2.1/com.google.code.gson/gson/2.13.1/gson-2.13.1.jar",
+                Library,
+            ),
+        ],
+    },
+    Layout {
+        name: "beside a Java agent",
+        program: "/srv/dist/app.jar",
+        main_class: "com.acme.app.Main",
+        main_location: "file:/srv/dist/app.jar",
+        is_merged: false,
+        directory: "/srv",
+        classes: &[
+            ("com.acme.app.Main", "file:/srv/dist/app.jar", Application),
+            (
+                "io.opentelemetry.javaagent.bootstrap.AgentInitializer",
+                BOOT,
+                Library,
+            ),
+            ("com.acme.patch.Boot", BOOT, Application),
+            (
+                "io.opentelemetry.sdk.trace.SdkTracer",
+                "file:/srv/opentelemetry-javaagent-2.20.1.jar",
+                Library,
+            ),
+        ],
+    },
+    Layout {
+        name: "Byte Buddy and CGLIB",
+        program: "com.acme.gen.Gen",
+        main_class: "com.acme.gen.Gen",
+        main_location: "file:/srv/bb/classes/",
+        is_merged: false,
+        directory: "/srv",
+        classes: &[
+            (
+                "com.acme.gen.Gen$Service",
+                "file:/srv/bb/classes/",
+                Application,
+            ),
+            (
+                "com.acme.gen.Gen$Service$ByteBuddy$HSc8btbj",
+                NOWHERE,
+                Library,
+            ),
+            (
+                "com.acme.gen.Gen$Service$$EnhancerByCGLIB$$1f3a",
+                "file:/srv/bb/classes/",
+                Library,
+            ),
+            ("com.sun.proxy.jdk.proxy1.$Proxy0", NOWHERE, Jdk),
+        ],
+    },
+    Layout {
+        name: "Scala",
+        program: "shop.sc.Main",
+        main_class: "shop.sc.Main",
+        main_location: "file:/srv/scala/app-sc.jar",
+        is_merged: false,
+        directory: "/srv",
+        classes: &[
+            (
+                "shop.sc.Main$delayedInit$body",
+                "file:/srv/scala/app-sc.jar",
+                Application,
+            ),
+            (
+                "scala.collection.immutable.List",
+                "file:/srv/jars/scala-library-2.13.16.jar",
+                Library,
+            ),
+            (
+                "kotlin.collections.CollectionsKt__CollectionsKt",
+                "file:/srv/kt/kotlin-stdlib-2.3.0.jar",
+                Library,
+            ),
+        ],
+    },
 ];
 
 #[test]
 fn origins_are_right_in_every_layout() {
     for layout in &LAYOUTS {
-        let is_launcher = is_launcher(layout.main_class);
-        let launch = ProgramLaunch {
+        let launcher = find_launcher(layout.main_class);
+        let mut launch = ProgramLaunch {
             program: layout.program,
-            own_package: (!is_launcher)
-                .then(|| own_package(layout.main_class))
-                .flatten(),
-            main_location: (!is_launcher).then_some(layout.main_location),
+            launcher,
+            main_location: launcher.is_none().then_some(layout.main_location),
             is_merged: layout.is_merged,
             working_directory: layout.directory,
-            app: PatternList::default(),
-            has_no_locations: false,
+            ..ProgramLaunch::default()
         };
-        for &(name, location, expected) in layout.classes {
-            let class = LoadedClass {
-                name,
-                is_boot: false,
-                location: Some(location),
-            };
+        let class = |&(name, location, _): &(&'static str, &'static str, CodeOrigin)| LoadedClass {
+            name,
+            is_boot: location == BOOT,
+            location: Some(location).filter(|at| ![BOOT, NOWHERE].contains(at)),
+        };
+        match launcher {
+            Some(_) => launch.add_packages(layout.classes.iter().map(class)),
+            None => launch.own_packages.extend(own_package(layout.main_class)),
+        }
+        for row @ (name, _, expected) in layout.classes {
             assert_eq!(
-                launch.classify_class(&class),
-                expected,
+                launch.classify_class(&class(row)),
+                *expected,
                 "{}: {name}",
                 layout.name
             );
@@ -268,7 +599,7 @@ fn origins_are_right_in_every_layout() {
 #[test]
 fn patterns_of_the_user_decide() {
     let launch = ProgramLaunch {
-        own_package: Some("com.acme"),
+        own_packages: BTreeSet::from(["com.acme"]),
         app: PatternList::parse("org.other.*+java.util.List").unwrap(),
         ..ProgramLaunch::default()
     };
