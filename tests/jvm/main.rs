@@ -43,6 +43,7 @@ mod recipe;
 mod recorded;
 mod recorded_calls;
 mod replaced;
+mod requests;
 mod running;
 mod samples;
 mod second_start;
@@ -131,6 +132,7 @@ fn all(setup: &'static Setup) -> Vec<Test> {
         entries::tests(setup),
         own_events::tests(setup),
         tags::tests(setup),
+        requests::tests(setup),
         holders::tests(setup),
         junit::tests(setup),
         recipe::tests(setup),

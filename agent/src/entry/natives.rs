@@ -20,7 +20,9 @@ use crate::counting::event_types::count_program_event;
 use crate::counting::{object_types, site_counter, stream};
 use crate::events;
 use crate::events::HookEvent;
+use crate::entry::java_api::with_switched_counters;
 use crate::events::exception_trace::{ThrownException, TraceAction};
+use crate::events::request;
 use crate::memory::counter::increment_counter;
 use crate::memory::event_mask;
 use crate::memory::slots::Slot;
@@ -628,6 +630,54 @@ pub extern "system" fn Java_java_lang_LucceRtNatives_recordHookEvent(
                 state,
                 event,
             );
+        }
+    });
+}
+
+/// A method that receives requests begins: see [`request::open_request`].
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_java_lang_LucceRtNatives_openRequest(
+    env: *mut JNIEnv,
+    _: jclass,
+    own: OwnState,
+    number: jlong,
+    site: jint,
+    argument: jobject,
+    slot: jlong,
+) {
+    guard_event(event_mask::REQUEST, |agent| {
+        if own.get().is_none() {
+            return;
+        }
+        let env = agent.core.jni_env(env);
+        let begin = request::RequestBegin {
+            number: ContextId(number as u64),
+            site: site as u32,
+            slot: slot as u64,
+        };
+        // The program's methods run here, before the thread's counters are taken.
+        let name = request::name_request(agent.counting_parts(), env, begin.site, argument);
+        if let Some(name) = name {
+            with_switched_counters(agent, env, |state| {
+                request::open_request(agent.counting_parts(), env, state, begin, &name);
+            });
+        }
+    });
+}
+
+/// The method with the thread's open request ends.
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_java_lang_LucceRtNatives_closeRequest(
+    env: *mut JNIEnv,
+    _: jclass,
+    own: OwnState,
+) {
+    guard_callback((), |agent| {
+        if own.get().is_some() {
+            let env = agent.core.jni_env(env);
+            with_switched_counters(agent, env, |state| {
+                request::close_request(agent.counting_parts(), env, state);
+            });
         }
     });
 }

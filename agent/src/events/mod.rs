@@ -21,6 +21,7 @@ pub mod io;
 pub mod lock;
 pub mod objects;
 pub mod ownership;
+pub mod request;
 pub mod samples;
 pub mod threads;
 

@@ -108,6 +108,17 @@ pub struct VmEntry {
     pub slotless: bool,
 }
 
+/// A request that a thread handles.
+#[derive(Clone, Copy, Debug)]
+pub struct OpenRequest {
+    /// Closes its tag; 0: it has none.
+    pub tag: u64,
+    /// The context in which it is counted when it ends. `None`: it is counted already.
+    pub number: Option<ContextId>,
+    /// Its HTTP method, if the server's entry named it.
+    pub method: Option<&'static str>,
+}
+
 /// The state of one thread. Java code reads its first words, and writes some of them.
 #[repr(C)]
 pub struct ThreadState {
@@ -124,6 +135,8 @@ pub struct ThreadState {
     _cloning: AtomicU64,
     /// Used by the helper class alone.
     _text: AtomicU64,
+    /// The slot of the frame with the open request; 0: none.
+    pub request_slot: AtomicU64,
     /// With `record=stream`: where the next event is written.
     pub place: EventCursor,
     /// Java code of the lab's agent reads its first word.
@@ -142,6 +155,8 @@ pub struct ThreadState {
     pub origin: ContextId,
     /// The program's open tags, under which events are counted now.
     pub tags: RefCell<OpenTags>,
+    /// The request whose frame has the slot `request_slot`.
+    pub request: Cell<Option<OpenRequest>>,
     /// The thread's counters without tags, while it uses others.
     pub untagged_counters: RefCell<Option<Box<ThreadCounters>>>,
 }
@@ -157,6 +172,7 @@ const _: () = assert!(offset_of!(ThreadState, _taking) == layout::OPERATION_STAR
 const _: () = assert!(layout::OPERATION_AMOUNT == layout::OPERATION_START + size_of::<AtomicU64>());
 const _: () = assert!(offset_of!(ThreadState, _cloning) == layout::CLONING);
 const _: () = assert!(offset_of!(ThreadState, _text) == layout::MESSAGE_BYTES);
+const _: () = assert!(offset_of!(ThreadState, request_slot) == layout::REQUEST_SLOT);
 const _: () = assert!(offset_of!(ThreadState, place) == layout::STREAM_CURSOR);
 
 impl ThreadState {
@@ -171,6 +187,7 @@ impl ThreadState {
             _taking: Default::default(),
             _cloning: Default::default(),
             _text: Default::default(),
+            request_slot: AtomicU64::new(0),
             place: EventCursor::default(),
             stream_thread: Cell::default(),
             tracking: Default::default(),
@@ -182,6 +199,7 @@ impl ThreadState {
             rethrown_at: Cell::new(None),
             origin: ContextId::UNKNOWN,
             tags: RefCell::default(),
+            request: Cell::new(None),
             untagged_counters: RefCell::default(),
         }
     }

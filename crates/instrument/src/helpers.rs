@@ -20,6 +20,7 @@ const CALLS: &str = "java/lang/LucceRtCalls";
 const PROGRAM_EVENTS: &str = "java/lang/LucceRtProgramEvents";
 pub const DURATIONS: &str = "java/lang/LucceRtDurations";
 const TASKS: &str = "java/lang/LucceRtTasks";
+const REQUESTS: &str = "java/lang/LucceRtRequests";
 const LAB: &str = "java/lang/LucceRtLab";
 /// Prefix of the helpers that classes inherit from `java.lang.Object`; no compiler makes such names.
 pub const INHERITED: &str = "$lucce$";
@@ -77,6 +78,12 @@ helpers! {
     ENTER_VM_COUNTED = CALLS("enterVmCounted", "(I)J");
     BEGIN_SCOPE = TASKS("beginScope", "(JJI)V");
     END_SCOPE = TASKS("endScope", "(JI)V");
+    /// At the entry of a method that receives requests, without and with its first parameter; and at its ends.
+    BEGIN_REQUEST = REQUESTS("beginRequest", "(JI)V");
+    BEGIN_REQUEST_OF = REQUESTS("beginRequest", "(Ljava/lang/Object;JI)V");
+    END_REQUEST = REQUESTS("endRequest", "(J)V");
+    /// If the VM may have called the method.
+    END_REQUEST_FROM_VM = REQUESTS("endRequestFromVm", "(J)V");
     /// For an object made by a native method, or by the compiler's replacement of it.
     COUNT_OBJECT = OBJECTS("countObject", "(Ljava/lang/Object;JI)V");
     /// For methods that do not keep their slot's address.

@@ -23,6 +23,7 @@ bits! {
     CALL = 6;
     THREAD = 7;
     IO = 8;
+    REQUEST = 9;
     SAMPLES = 16;
     /// Not a kind of events: the agent follows objects that are passed to other threads, to measure allocations.
     FOLLOW = 17;

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering, PoisonError};
 
 /// The kinds that can be switched.
-pub use crate::event_bits::{ALLOC, EXCEPTION, FOLLOW, LEAK, LOCK, OBJECTS, OWN, SAMPLES};
+pub use crate::event_bits::{ALLOC, EXCEPTION, FOLLOW, LEAK, LOCK, OBJECTS, OWN, REQUEST, SAMPLES};
 
 /// The requested kinds, and whether they count now.
 pub struct EventMask {

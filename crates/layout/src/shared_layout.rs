@@ -67,8 +67,10 @@ shared_constants! {
     CLONING: usize = 56;
     /// Bytes of the message of an exception, until its trace is counted.
     MESSAGE_BYTES: usize = 64;
+    /// The slot of the frame with the thread's open request; 0: none.
+    REQUEST_SLOT: usize = 72;
     /// With `record=stream`: where the thread's next event is written.
-    STREAM_CURSOR: usize = 72;
+    STREAM_CURSOR: usize = 80;
 
     // ---- fields for contexts that continue elsewhere: see `tasks` ---------------------------------------------------
 

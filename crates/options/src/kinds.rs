@@ -104,8 +104,8 @@ impl KindConflict {
 }
 
 /// All kinds, by name.
-pub static ALL: [&EventKindInfo; 9] = [
-    &ALLOC, &OBJECTS, &SAMPLES, &CALL, &EXCEPTION, &IO, &LEAK, &LOCK, &THREAD,
+pub static ALL: [&EventKindInfo; 10] = [
+    &ALLOC, &OBJECTS, &SAMPLES, &CALL, &EXCEPTION, &IO, &LEAK, &LOCK, &REQUEST, &THREAD,
 ];
 
 /// Allocations by Java code.
@@ -247,6 +247,32 @@ pub static LOCK: EventKindInfo = EventKindInfo {
     mask_bit: event_mask::LOCK,
     has_hooks: true,
     can_come_later: true,
+    ..PLAIN
+};
+
+/// Requests, messages and jobs that the program receives. Each opens a tag `request=NAME`.
+pub static REQUEST: EventKindInfo = EventKindInfo {
+    name: "request",
+    summary: "requests: HTTP (servlets, Spring, JAX-RS, `com.sun.net.httpserver`, Netty), gRPC, Kafka, JMS, scheduled jobs; \
+              each opens a [tag](../guide/api-and-log-correlation.md#requests)",
+    mask_bit: event_mask::REQUEST,
+    has_hooks: true,
+    can_come_later: true,
+    is_everywhere: false,
+    conflicts: &[
+        (
+            KindConflict::Attach,
+            "events=request counts in hooks, which need the agent from the start (-agentpath)",
+        ),
+        (
+            KindConflict::OtherTracking,
+            "events=request needs tracking=lazy",
+        ),
+        (
+            KindConflict::Static,
+            "events=request does not go with encoding=static",
+        ),
+    ],
     ..PLAIN
 };
 

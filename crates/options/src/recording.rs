@@ -6,7 +6,7 @@ use std::time::Duration;
 use lucce_filter::{ClassFilter, PatternList};
 
 use crate::BurstOptions;
-use crate::kinds::{ALLOC, CALL, EventKindSet};
+use crate::kinds::{ALLOC, CALL, EventKindSet, REQUEST};
 use crate::selection::EventSelection;
 
 /// The agent's options, as the user has given them.
@@ -15,6 +15,8 @@ pub struct RecordingOptions {
     /// The log's path; see [`crate::placeholders`].
     pub out: PathBuf,
     pub events: EventSelection,
+    /// Requests are recorded in addition to `events`.
+    pub requests: bool,
     /// Count in bursts only.
     pub burst: Option<BurstOptions>,
     /// Compare every n-th event with the VM's own stack trace; 0: none.
@@ -174,6 +176,7 @@ impl RecordingOptions {
         RecordingOptions {
             out: PathBuf::from("lucce-%p-%t.lucce"),
             events: EventSelection::from_kinds(&[&ALLOC]),
+            requests: false,
             burst: None,
             verify: 0,
             limit: u64::MAX,
@@ -198,6 +201,14 @@ impl RecordingOptions {
             filter: ClassFilter::default(),
             attached_alloc: None,
             refusal_file: None,
+        }
+    }
+
+    /// Adds the kinds that other options than `events=` ask for.
+    pub(crate) fn complete_events(&mut self) {
+        if self.requests {
+            let request = EventKindSet::default().with_kind(&REQUEST);
+            self.events = self.events.with_kinds(request);
         }
     }
 

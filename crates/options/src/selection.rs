@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::kinds::{
     ALL, ALLOC, EventKindInfo, EventKindSet, IntervalArgument, KindArgument, KindConflict, LEAK,
-    SAMPLES,
+    REQUEST, SAMPLES,
 };
 use crate::names::unknown_name;
 use crate::{OptionError, event_mask, units};
@@ -71,11 +71,12 @@ const EXPORTED: [&str; 7] = [
     "delay",
 ];
 
-/// Whether the agent's own events have this name, in the log or in exported files.
+/// Whether only the agent's own events have this name, in the log or in exported files. Programs may count `request`
+/// themselves.
 #[must_use]
 pub fn is_agent_event(name: &str) -> bool {
     EXPORTED.contains(&name)
-        || is_event_name(name)
+        || is_event_name(name) && name != REQUEST.name
         || ALL.iter().any(|kind| kind.also.contains(&name))
 }
 
@@ -355,7 +356,7 @@ mod selection_tests {
             ),
             (
                 "gc",
-                "unknown event 'gc': expected alloc, call, exception, io, leak, lock, thread, none",
+                "unknown event 'gc': expected alloc, call, exception, io, leak, lock, request, thread, none",
             ),
             (
                 "none+alloc",

@@ -11,6 +11,7 @@ use lucce_filter::PatternList;
 use crate::entry::{
     OptionChoice, OptionConflict, OptionEntry, OptionGroup, OptionModes, OptionText, OptionValue,
 };
+use crate::kinds::REQUEST;
 use crate::placeholders::check_placeholders;
 use crate::recording::{
     AllocationSampling, ClassCacheOption, ControlMode, EncodingChoice, InstrumentScope, LogLevel,
@@ -38,7 +39,7 @@ const PLAIN: OptionEntry = OptionEntry {
 };
 
 /// All options, in the order of the documents.
-pub static OPTION_TABLE: [OptionEntry; 26] = [
+pub static OPTION_TABLE: [OptionEntry; 27] = [
     OptionEntry {
         name: "events",
         value: OptionValue::Text {
@@ -55,6 +56,33 @@ pub static OPTION_TABLE: [OptionEntry; 26] = [
                   `CallContext.event` are always recorded.",
         group: OptionGroup::Events,
         modes: OptionModes::Both,
+        ..PLAIN
+    },
+    OptionEntry {
+        name: "requests",
+        value: OptionValue::Choice(&[
+            OptionChoice {
+                name: "off",
+                summary: "",
+                needs_lab: false,
+                set: |options| options.requests = false,
+            },
+            OptionChoice {
+                name: "auto",
+                summary: "Adds `request` to `events=`.",
+                needs_lab: false,
+                set: |options| options.requests = true,
+            },
+        ]),
+        default: "off",
+        summary: "Count requests, and give their events the tag [`request`](../guide/api-and-log-correlation.md#requests)",
+        group: OptionGroup::Events,
+        conflicts: &[OptionConflict {
+            combination: "`events=request` with `record=calls`",
+            reason: "",
+            message: "events=request does not go with record=calls",
+            applies: |options| options.records_calls() && options.events.has_kind(&REQUEST),
+        }],
         ..PLAIN
     },
     OptionEntry {
@@ -434,7 +462,7 @@ pub static OPTION_TABLE: [OptionEntry; 26] = [
             OptionChoice {
                 name: "all",
                 summary: "Every class also gets hooks for kinds that can be switched on later: `alloc`, `exception`, `io`, \
-                          `lock` and `thread`. `call`, `leak`, `alloc=all` and `alloc=SIZE` can only be switched on if the \
+                          `lock`, `request` and `thread`. `call`, `leak`, `alloc=all` and `alloc=SIZE` can only be switched on if the \
                           JVM was started with them.",
                 needs_lab: false,
                 set: |options| options.ctl = ControlMode::All,

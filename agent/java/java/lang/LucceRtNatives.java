@@ -54,6 +54,12 @@ final class LucceRtNatives {
     static native void recordHookEvent(
             long ts, int kind, long number, int site, Object object, long amount, long passed);
 
+    /** A method that receives requests begins, in the frame with slot `p`. */
+    static native void openRequest(long ts, long number, int site, Object argument, long p);
+
+    /** The method with the open request ends. */
+    static native void closeRequest(long ts);
+
     static native int resolveTrace(long ts, Object thrown, Object trace, long bytes, long text);
 
     static native long resolveObjectWord(Class<?> type, Object made);
