@@ -9,6 +9,19 @@ use crate::profile::Profile;
 /// The text for events without tags.
 pub const UNTAGGED: &str = "(no tag)";
 
+/// The text for events outside of requests.
+pub const NO_REQUEST: &str = "(no request)";
+/// The tag of requests, with the character behind its key.
+const REQUEST_TAG: &str = "request=";
+
+/// The request among formatted tags: `GET /orders/{id}` of `customer=a, request=GET /orders/{id}`.
+#[must_use]
+pub fn request_of_tags(tags: &str) -> String {
+    let mut tags = tags.split(", ");
+    let request = tags.find_map(|tag| tag.strip_prefix(REQUEST_TAG));
+    request.unwrap_or(NO_REQUEST).to_owned()
+}
+
 /// Whether any events have tags.
 #[must_use]
 pub fn has_tags(profile: &Profile) -> bool {
