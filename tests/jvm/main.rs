@@ -50,6 +50,7 @@ mod second_start;
 mod shop;
 mod starts;
 mod streams;
+mod tagged_tasks;
 mod tags;
 mod task_allocations;
 mod tasks;
@@ -133,6 +134,7 @@ fn all(setup: &'static Setup) -> Vec<Test> {
         own_events::tests(setup),
         tags::tests(setup),
         requests::tests(setup),
+        tagged_tasks::tests(setup),
         holders::tests(setup),
         junit::tests(setup),
         recipe::tests(setup),

@@ -108,6 +108,14 @@ pub struct VmEntry {
     pub slotless: bool,
 }
 
+/// A task that a thread runs under the tags of its submitter.
+pub struct TaggedTask {
+    /// The slot of the frame that runs it.
+    pub slot: u64,
+    /// The thread's own tags.
+    pub outer: OpenTags,
+}
+
 /// A request that a thread handles.
 #[derive(Clone, Copy, Debug)]
 pub struct OpenRequest {
@@ -137,6 +145,10 @@ pub struct ThreadState {
     _text: AtomicU64,
     /// The slot of the frame with the open request; 0: none.
     pub request_slot: AtomicU64,
+    /// The number of the thread's tags.
+    tag_set: AtomicU64,
+    /// The slot of the innermost of `tagged_tasks`; 0: none.
+    pub tagged_task_slot: AtomicU64,
     /// With `record=stream`: where the next event is written.
     pub place: EventCursor,
     /// Java code of the lab's agent reads its first word.
@@ -155,6 +167,8 @@ pub struct ThreadState {
     pub origin: ContextId,
     /// The program's open tags, under which events are counted now.
     pub tags: RefCell<OpenTags>,
+    /// Tasks that the thread runs under other tags, outermost first.
+    pub tagged_tasks: RefCell<Vec<TaggedTask>>,
     /// The request whose frame has the slot `request_slot`.
     pub request: Cell<Option<OpenRequest>>,
     /// The thread's counters without tags, while it uses others.
@@ -173,6 +187,8 @@ const _: () = assert!(layout::OPERATION_AMOUNT == layout::OPERATION_START + size
 const _: () = assert!(offset_of!(ThreadState, _cloning) == layout::CLONING);
 const _: () = assert!(offset_of!(ThreadState, _text) == layout::MESSAGE_BYTES);
 const _: () = assert!(offset_of!(ThreadState, request_slot) == layout::REQUEST_SLOT);
+const _: () = assert!(offset_of!(ThreadState, tag_set) == layout::TAG_SET);
+const _: () = assert!(offset_of!(ThreadState, tagged_task_slot) == layout::TAGGED_TASK_SLOT);
 const _: () = assert!(offset_of!(ThreadState, place) == layout::STREAM_CURSOR);
 
 impl ThreadState {
@@ -188,6 +204,8 @@ impl ThreadState {
             _cloning: Default::default(),
             _text: Default::default(),
             request_slot: AtomicU64::new(0),
+            tag_set: AtomicU64::new(0),
+            tagged_task_slot: AtomicU64::new(0),
             place: EventCursor::default(),
             stream_thread: Cell::default(),
             tracking: Default::default(),
@@ -199,6 +217,7 @@ impl ThreadState {
             rethrown_at: Cell::new(None),
             origin: ContextId::UNKNOWN,
             tags: RefCell::default(),
+            tagged_tasks: RefCell::default(),
             request: Cell::new(None),
             untagged_counters: RefCell::default(),
         }
@@ -273,6 +292,12 @@ impl ThreadState {
     pub fn publish_index(&self, counters: &ThreadCounters) {
         self.index
             .store(counters.index_address(), Ordering::Relaxed);
+    }
+
+    /// Publishes the thread's tags to Java code.
+    pub fn publish_tags(&self) {
+        let set = self.tags.borrow().current_set();
+        self.tag_set.store(set.number().into(), Ordering::Relaxed);
     }
 
     /// Takes the counters from the thread: it has ended, or switches to others.

@@ -21,6 +21,15 @@ pub struct TagSet(u32);
 impl TagSet {
     /// The empty set.
     pub const NONE: TagSet = TagSet(0);
+
+    /// The set with this number, which [`TagSet::number`] returned.
+    pub fn from_number(number: u32) -> TagSet {
+        TagSet(number)
+    }
+
+    pub fn number(self) -> u32 {
+        self.0
+    }
 }
 
 /// The value that stands for all values beyond the limit.
@@ -217,6 +226,32 @@ impl OpenTags {
             last,
             ..OpenTags::default()
         }
+    }
+
+    /// No open tags within a set that code of another thread has opened.
+    pub fn within_set(set: TagSet) -> OpenTags {
+        OpenTags {
+            now: set,
+            ..OpenTags::default()
+        }
+    }
+
+    /// Replaces the open tags by none, within `set`. Returns the old ones. Numbers continue.
+    pub fn replace_by_set(&mut self, set: TagSet) -> OpenTags {
+        let inner = OpenTags {
+            last: self.last,
+            open: Vec::new(),
+            now: set,
+        };
+        std::mem::replace(self, inner)
+    }
+
+    /// Restores the tags that [`OpenTags::replace_by_set`] returned. Returns the set before.
+    pub fn restore(&mut self, outer: OpenTags) -> TagSet {
+        let before = self.now;
+        let last = self.last;
+        *self = OpenTags { last, ..outer };
+        before
     }
 
     pub fn is_empty(&self) -> bool {

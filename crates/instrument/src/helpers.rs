@@ -78,6 +78,8 @@ helpers! {
     ENTER_VM_COUNTED = CALLS("enterVmCounted", "(I)J");
     BEGIN_SCOPE = TASKS("beginScope", "(JJI)V");
     END_SCOPE = TASKS("endScope", "(JI)V");
+    /// At the ends of a method that has run a task.
+    END_TASK = TASKS("endTask", "(J)V");
     /// At the entry of a method that receives requests, without and with its first parameter; and at its ends.
     BEGIN_REQUEST = REQUESTS("beginRequest", "(JI)V");
     BEGIN_REQUEST_OF = REQUESTS("beginRequest", "(Ljava/lang/Object;JI)V");
@@ -214,12 +216,13 @@ pub fn array_helper(descriptor: &str, here: bool) -> HelperMethod<'static> {
 }
 
 /// Fields added to `java.lang.Thread`; the stub that helper classes are compiled against explains them. Public and synthetic.
-const THREAD_FIELDS: [&str; 5] = [
+const THREAD_FIELDS: [&str; 6] = [
     "$lucceStack",
     "$lucceCounters",
     "$lucceState",
     "$lucceRecording",
     "$lucceOrigin",
+    "$lucceTags",
 ];
 /// Returns the fields that frames need in this class of the JDK.
 pub fn new_fields(class: &str) -> Vec<NewField<'static>> {

@@ -11,7 +11,7 @@ use crate::helpers::{
     BEGIN_REQUEST_OF, BEGIN_SCOPE,
     CODE_CHANGED, COUNT_OBJECT, COUNT_OBJECT_HERE, COUNT_OBJECTS, COUNT_REFLECTED,
     COUNT_REFLECTED_HERE, COUNT_TEXTS, COUNT_TRACE, CURRENT, DOWNCALL, END_REQUEST,
-    END_REQUEST_FROM_VM, END_SCOPE, ENTER, ENTER_AT,
+    END_REQUEST_FROM_VM, END_SCOPE, END_TASK, ENTER, ENTER_AT,
     ENTER_COUNTED, ENTER_FIRST, ENTER_FIRST_COUNTED, ENTER_PINNED, ENTER_PREMAIN,
     ENTER_PREMAIN_COUNTED, ENTER_THREAD, ENTER_THREAD_COUNTED, ENTER_UPCALL, ENTER_VM, ENTER_VM_AT,
     ENTER_VM_COUNTED, EVENT, EXIT, EXIT_PINNED, EXIT_UNTRACKED, EXIT_UPCALL, EXIT_VM, INHERITED,
@@ -27,8 +27,9 @@ use crate::instrumentation::{
 use crate::jdk::foreign;
 use crate::jdk::intrinsics::INTRINSICS;
 use crate::jdk::recorder;
+use crate::jdk::tasks;
 use crate::jdk::roles::{calls_to_restore, role_name, switch_frame_kind, unshown_frame};
-use crate::kinds::{self, EventKindSet, hooks_of_kinds};
+use crate::kinds::{self, EventKindSet, THREAD, hooks_of_kinds};
 use crate::object_creation::unseen_places;
 
 /// What the hooks of a method with a slot do beyond the default mode.
@@ -142,6 +143,14 @@ pub fn plan_class(
             hooks.extend_plan(&mut method, instrumentation.frame, id, name);
             if recorder::may_call_untracked(role_name(class, hooks.trusted), name) {
                 method.exit = Some(EXIT_UNTRACKED);
+            }
+            if hooks.kinds.contains(&THREAD)
+                && !here
+                && !hooks.needs_lab_helpers()
+                && tasks::ends_with_task(role_name(class, hooks.trusted), name)
+            {
+                method.exit = Some(END_TASK);
+                method.unwind = Some(END_TASK);
             }
             count_entries(&mut method, instrumentation.frame, entry_site);
             if let Some(request) = request

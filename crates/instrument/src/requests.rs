@@ -237,7 +237,8 @@ fn spring_path(annotation: &Annotation<'_>) -> String {
         [] => annotation.texts("value"),
         paths => paths,
     };
-    paths.join("|")
+    let paths = paths.iter().map(|path| path.trim_matches('/'));
+    paths.collect::<Vec<_>>().join("|")
 }
 
 fn jax_rs_route(class: &ClassFile<'_>, annotations: &[Annotation<'_>]) -> Option<RequestEntry> {

@@ -24,6 +24,10 @@ bits! {
     THREAD = 7;
     IO = 8;
     REQUEST = 9;
+    /// Not a kind of events: tasks keep the context that submits them.
+    ORIGINS = 10;
+    /// Not a kind of events: tags are in use, and tasks keep them.
+    TAGS = 11;
     SAMPLES = 16;
     /// Not a kind of events: the agent follows objects that are passed to other threads, to measure allocations.
     FOLLOW = 17;

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering, PoisonError};
 
 /// The kinds that can be switched.
-pub use crate::event_bits::{ALLOC, EXCEPTION, FOLLOW, LEAK, LOCK, OBJECTS, OWN, REQUEST, SAMPLES};
+pub use crate::event_bits::{ALLOC, EXCEPTION, FOLLOW, LEAK, LOCK, OBJECTS, ORIGINS, OWN, REQUEST, SAMPLES, TAGS};
 
 /// The requested kinds, and whether they count now.
 pub struct EventMask {
@@ -34,6 +34,8 @@ struct EventMaskRequest {
     ended: Option<Instant>,
     /// Whether submissions to other threads are reported to the agent.
     follows_tasks: bool,
+    /// Bits that are set even while nothing counts: what hooks do besides counting.
+    permanent: u64,
 }
 
 /// The time during which the mask was open.
@@ -63,6 +65,7 @@ impl EventMask {
             paused: false,
             ended: None,
             follows_tasks: false,
+            permanent: 0,
         };
         request.publish_mask(word);
         EventMask {
@@ -82,6 +85,11 @@ impl EventMask {
     /// Whether submissions to other threads are reported to the agent from now on.
     pub fn follow_tasks(&self, is_so: bool) {
         self.change_request(|request| request.follows_tasks = is_so);
+    }
+
+    /// Sets bits that stay set while nothing counts.
+    pub fn set_permanent(&self, bits: u64) {
+        self.change_request(|request| request.permanent |= bits);
     }
 
     /// Ends a stop. The mask opens unless a pause between bursts closes it.
@@ -198,7 +206,7 @@ impl EventMaskRequest {
         };
         // Relaxed: no other memory depends on it. Threads see it soon.
         if let Some(word) = word {
-            word.store(open, Ordering::Relaxed);
+            word.store(open | self.permanent, Ordering::Relaxed);
         }
     }
 }

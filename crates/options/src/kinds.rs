@@ -366,7 +366,7 @@ mod kinds_tests {
     #[test]
     fn each_kind_has_a_bit_a_name_and_a_description() {
         // Bits that are no kind.
-        let mut bits = event_mask::OWN | event_mask::FOLLOW;
+        let mut bits = event_mask::OWN | event_mask::FOLLOW | event_mask::ORIGINS | event_mask::TAGS;
         for kind in ALL {
             assert_eq!(kind.mask_bit.count_ones(), 1, "{}", kind.name);
             assert_eq!(bits & kind.mask_bit, 0, "{}", kind.name);
@@ -377,7 +377,7 @@ mod kinds_tests {
         }
         let all = event_mask::ALL.iter().fold(0, |bits, (_, bit)| bits | bit);
         assert_eq!(bits, all);
-        assert_eq!(event_mask::ALL.len(), ALL.len() + 2);
+        assert_eq!(event_mask::ALL.len(), ALL.len() + 4);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::time::Duration;
 use lucce_filter::{ClassFilter, PatternList};
 
 use crate::BurstOptions;
-use crate::kinds::{ALLOC, CALL, EventKindSet, REQUEST};
+use crate::kinds::{ALLOC, CALL, EventKindSet, REQUEST, THREAD};
 use crate::selection::EventSelection;
 
 /// The agent's options, as the user has given them.
@@ -17,6 +17,8 @@ pub struct RecordingOptions {
     pub events: EventSelection,
     /// Requests are recorded in addition to `events`.
     pub requests: bool,
+    /// A task has the tags of the code that submitted it.
+    pub tags_follow_tasks: bool,
     /// Count in bursts only.
     pub burst: Option<BurstOptions>,
     /// Compare every n-th event with the VM's own stack trace; 0: none.
@@ -177,6 +179,7 @@ impl RecordingOptions {
             out: PathBuf::from("lucce-%p-%t.lucce"),
             events: EventSelection::from_kinds(&[&ALLOC]),
             requests: false,
+            tags_follow_tasks: true,
             burst: None,
             verify: 0,
             limit: u64::MAX,
@@ -246,6 +249,25 @@ impl RecordingOptions {
             false => EventKindSet::default(),
         };
         self.events.with_kinds(later).with_kinds(recorded)
+    }
+
+    /// The kinds whose hooks classes get. The hooks of `thread` also pass tags on to tasks.
+    #[must_use]
+    pub fn kinds_in_code(&self) -> EventKindSet {
+        let kinds = self.hooked_events().kinds_in_code();
+        match self.passes_tags() {
+            true => kinds.with_kind(&THREAD),
+            false => kinds,
+        }
+    }
+
+    /// Whether tasks keep the tags of the code that submits them.
+    #[must_use]
+    pub fn passes_tags(&self) -> bool {
+        self.tags_follow_tasks
+            && self.tracking == TrackingMode::Lazy
+            && !self.records_calls()
+            && !self.has_static_graph()
     }
 
     /// Whether no class has hooks: all selected events are rare, and the VM itself reports them.

@@ -39,7 +39,7 @@ const PLAIN: OptionEntry = OptionEntry {
 };
 
 /// All options, in the order of the documents.
-pub static OPTION_TABLE: [OptionEntry; 27] = [
+pub static OPTION_TABLE: [OptionEntry; 28] = [
     OptionEntry {
         name: "events",
         value: OptionValue::Text {
@@ -83,6 +83,27 @@ pub static OPTION_TABLE: [OptionEntry; 27] = [
             message: "events=request does not go with record=calls",
             applies: |options| options.records_calls() && options.events.has_kind(&REQUEST),
         }],
+        ..PLAIN
+    },
+    OptionEntry {
+        name: "tags",
+        value: OptionValue::Choice(&[
+            OptionChoice {
+                name: "tasks",
+                summary: "A task of an executor and a virtual thread have the tags of the code that submits or starts them.",
+                needs_lab: false,
+                set: |options| options.tags_follow_tasks = true,
+            },
+            OptionChoice {
+                name: "thread",
+                summary: "A tag belongs to its thread alone.",
+                needs_lab: false,
+                set: |options| options.tags_follow_tasks = false,
+            },
+        ]),
+        default: "tasks",
+        summary: "Which code has a tag besides the code that opens it",
+        group: OptionGroup::Events,
         ..PLAIN
     },
     OptionEntry {

@@ -70,7 +70,7 @@ final class LucceRtNatives {
 
     // ---- tasks
 
-    static native void submitTask(Object task, long number);
+    static native void submitTask(long ts, Object task, long number);
 
     static native void rejectTask(Object task);
 
@@ -87,6 +87,12 @@ final class LucceRtNatives {
     static native void endTask(long ts, long p);
 
     static native long taskContext(long ts, Object task, long number, long p, int method);
+
+    /** The frame with slot `p` starts to run a task that was submitted under these tags. */
+    static native void beginTaggedTask(long ts, int tags, long p);
+
+    /** The frame has finished the task. */
+    static native void endTaggedTask(long ts, long p);
 
     static native long scopeContext(long number, int method);
 }

@@ -15,6 +15,8 @@ public class Thread implements Runnable {
     public long $lucceRecording;
     /** Until the thread begins: the context id that started it. */
     public long $lucceOrigin;
+    /** Until the thread begins: the tags that it begins with. */
+    public long $lucceTags;
 
     public static native Thread currentThread();
 
