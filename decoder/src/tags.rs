@@ -94,3 +94,15 @@ pub fn format_tags(tags: &BTreeMap<String, String>) -> String {
 fn tag_pairs(tags: &BTreeMap<String, String>) -> impl Iterator<Item = String> {
     tags.iter().map(|(key, value)| format!("{key}={value}"))
 }
+
+#[cfg(test)]
+mod tags_tests {
+    use super::*;
+
+    #[test]
+    fn the_request_is_one_of_the_tags() {
+        let texts = ["customer=a, request=GET /a=b, step=1", "request=jms mail", "a=request=b", UNTAGGED];
+        let requests = texts.map(request_of_tags);
+        assert_eq!(requests, ["GET /a=b", "jms mail", NO_REQUEST, NO_REQUEST]);
+    }
+}

@@ -45,8 +45,28 @@ fn check(case: &Case) -> Checked {
     lucce.check(&java.log())?;
     let by_tag = read_report(lucce, &log, "tag")?;
     ensure(by_tag == expected, || differences(&expected, &by_tag))?;
+    let expected = sum_requests(&expected);
+    let by_request = read_report(lucce, &log, "request")?;
+    ensure(by_request == expected, || {
+        differences(&expected, &by_request)
+    })?;
     java.clean();
     Ok(())
+}
+
+/// The sums by the tag `request` alone.
+fn sum_requests(by_tag: &Sums) -> Sums {
+    let mut sums = Sums::new();
+    for (tags, own) in by_tag {
+        let request = tags
+            .split_once("request=")
+            .map_or("(no request)", |(_, of)| of);
+        let sum = sums.entry(request.to_owned()).or_default();
+        for (sum, own) in sum.iter_mut().zip(own) {
+            *sum += own;
+        }
+    }
+    sums
 }
 
 /// `tags#requests#objects#bytes`

@@ -368,4 +368,21 @@ mod tags_tests {
             (TagSet::NONE, None)
         );
     }
+
+    #[test]
+    fn a_task_has_its_own_tags_meanwhile() {
+        let (own, of_task, within) = (TagSet(1), TagSet(2), TagSet(3));
+        let mut open = OpenTags::default();
+        let first = open.open_tag(own);
+        let outer = open.replace_by_set(of_task);
+        assert_eq!(open.current_set(), of_task);
+        // The thread's own tags are not open in the task.
+        assert_eq!(open.close_tag(first), None);
+        let second = open.open_tag(within);
+        assert_ne!(first, second);
+        assert_eq!(open.restore(outer), within);
+        assert_eq!(open.current_set(), own);
+        assert_eq!(open.close_tag(second), None);
+        assert_eq!(open.close_tag(first), Some(TagSet::NONE));
+    }
 }
