@@ -12,7 +12,7 @@ use crate::reader::ClassFileReader;
 
 /// An annotation with the texts of its elements.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Annotation<'a> {
+pub struct AnnotationTexts<'a> {
     /// Its type: `Ljava/lang/Deprecated;`.
     pub descriptor: Cow<'a, str>,
     /// Name of each element, with its strings and names of enum constants: one, or those of an array. Nested
@@ -20,7 +20,7 @@ pub struct Annotation<'a> {
     pub elements: Vec<(Cow<'a, str>, Vec<Cow<'a, str>>)>,
 }
 
-impl<'a> Annotation<'a> {
+impl<'a> AnnotationTexts<'a> {
     /// Returns the texts of an element; empty if the annotation does not have it.
     pub fn texts(&self, element: &str) -> &[Cow<'a, str>] {
         let found = self.elements.iter().find(|(name, _)| name == element);
@@ -32,7 +32,7 @@ impl<'a> Annotation<'a> {
 pub(crate) fn read_annotations<'a>(
     pool: &ConstantPool<'a>,
     body: ClassFileReader<'a>,
-) -> Vec<Annotation<'a>> {
+) -> Vec<AnnotationTexts<'a>> {
     let mut walk = AnnotationWalker::new(body);
     let mut annotations = Vec::new();
     // The rest behind the first malformed structure is not read.
@@ -139,7 +139,7 @@ impl<'a> AnnotationWalker<'a> {
     fn collect_annotations(
         &mut self,
         pool: &ConstantPool<'a>,
-        annotations: &mut Vec<Annotation<'a>>,
+        annotations: &mut Vec<AnnotationTexts<'a>>,
     ) -> Result<(), BytecodeError> {
         for _ in 0..self.reader.u2()? {
             let descriptor = pool.text_at(self.read_index()?)?;
@@ -150,7 +150,7 @@ impl<'a> AnnotationWalker<'a> {
                 self.collect_texts(pool, &mut texts)?;
                 elements.push((name, texts));
             }
-            annotations.push(Annotation {
+            annotations.push(AnnotationTexts {
                 descriptor,
                 elements,
             });

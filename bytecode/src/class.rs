@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use crate::annotations::{self, Annotation};
+use crate::annotations::{self, AnnotationTexts};
 use crate::code::CodeAttribute;
 use crate::error::{BytecodeError, BytecodeErrorKind};
 use crate::mutf8;
@@ -162,16 +162,16 @@ impl<'a> ClassFile<'a> {
     }
 
     /// Reads the class's run-time visible annotations.
-    pub fn annotations(&self) -> Vec<Annotation<'a>> {
+    pub fn annotations(&self) -> Vec<AnnotationTexts<'a>> {
         self.read_annotations(self.annotations)
     }
 
     /// Reads the run-time visible annotations of one of the class's methods.
-    pub fn annotations_of_method(&self, method: &ClassFileMethod<'a>) -> Vec<Annotation<'a>> {
+    pub fn annotations_of_method(&self, method: &ClassFileMethod<'a>) -> Vec<AnnotationTexts<'a>> {
         self.read_annotations(method.annotation_body)
     }
 
-    fn read_annotations(&self, body: Option<ClassFileReader<'a>>) -> Vec<Annotation<'a>> {
+    fn read_annotations(&self, body: Option<ClassFileReader<'a>>) -> Vec<AnnotationTexts<'a>> {
         body.map_or_else(Vec::new, |body| {
             annotations::read_annotations(&self.pool, body)
         })

@@ -101,7 +101,12 @@ mod tags_tests {
 
     #[test]
     fn the_request_is_one_of_the_tags() {
-        let texts = ["customer=a, request=GET /a=b, step=1", "request=jms mail", "a=request=b", UNTAGGED];
+        let texts = [
+            "customer=a, request=GET /a=b, step=1",
+            "request=jms mail",
+            "a=request=b",
+            UNTAGGED,
+        ];
         let requests = texts.map(request_of_tags);
         assert_eq!(requests, ["GET /a=b", "jms mail", NO_REQUEST, NO_REQUEST]);
     }

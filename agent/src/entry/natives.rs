@@ -20,9 +20,9 @@ use crate::classes::rewriting::RewriteOutcome;
 use crate::classes::{java_agents, load};
 use crate::counting::event_types::count_program_event;
 use crate::counting::{object_types, site_counter, stream};
+use crate::entry::java_api::with_switched_counters;
 use crate::events;
 use crate::events::HookEvent;
-use crate::entry::java_api::with_switched_counters;
 use crate::events::exception_trace::{ThrownException, TraceAction};
 use crate::events::request;
 use crate::memory::counter::increment_counter;
@@ -31,8 +31,8 @@ use crate::memory::slots::Slot;
 use crate::session::Agent;
 use crate::session::guard::{guard_callback, guard_event, guard_hook_event};
 use crate::stack::frames::StackWalk;
-use crate::stack::{context_scopes, tasks, verify, vm_entry};
 use crate::stack::tasks::TaskSubmission;
+use crate::stack::{context_scopes, tasks, verify, vm_entry};
 use crate::thread::tags::TagSet;
 use crate::thread::{OwnState, ThreadState, lifecycle, tag_scope};
 
@@ -483,7 +483,7 @@ pub extern "system" fn Java_java_lang_LucceRtNatives_submitTask(
 ) {
     guard_callback((), |agent| {
         if let Some(state) = own.get().filter(|_| !task.is_null()) {
-            let submission = tasks::Submission {
+            let submission = tasks::SubmissionPlace {
                 number: ContextId(number as u64),
                 tags: state.tags.borrow().current_set(),
             };

@@ -199,12 +199,7 @@ fn put_request(state: &ThreadState, request: OpenRequest, slot: u64) {
     state.request_slot.store(slot, Ordering::Relaxed);
 }
 
-fn open_tag(
-    agent: CountingParts<'_>,
-    env: JniEnvironment,
-    state: &ThreadState,
-    name: &str,
-) -> u64 {
+fn open_tag(agent: CountingParts<'_>, env: JniEnvironment, state: &ThreadState, name: &str) -> u64 {
     tag_scope::open_tag(agent.thread_parts(), env, state, (TAG_KEY, name))
 }
 

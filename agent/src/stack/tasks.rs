@@ -60,23 +60,23 @@ struct SubmissionFrame {
 
 #[derive(Default)]
 struct SubmissionPlaces {
-    by_place: HashMap<Submission, u32>,
+    by_place: HashMap<SubmissionPlace, u32>,
     /// Each place with the context of its separating frame, once that was computed.
-    list: Vec<(Submission, Option<ContextId>)>,
+    list: Vec<(SubmissionPlace, Option<ContextId>)>,
 }
 
 /// Where a task was submitted.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Submission {
+pub struct SubmissionPlace {
     /// The context; unknown if contexts of submissions are not recorded.
     pub number: ContextId,
     /// The tags of the submitting code.
     pub tags: TagSet,
 }
 
-impl Submission {
-    fn untagged(number: ContextId) -> Submission {
-        Submission {
+impl SubmissionPlace {
+    fn untagged(number: ContextId) -> SubmissionPlace {
+        SubmissionPlace {
             number,
             tags: TagSet::NONE,
         }
@@ -85,7 +85,7 @@ impl Submission {
 
 impl SubmissionPlaces {
     /// The index of a place. `None`: the table is full.
-    fn place_index(&mut self, place: Submission) -> Option<u32> {
+    fn place_index(&mut self, place: SubmissionPlace) -> Option<u32> {
         if let Some(known) = self.by_place.get(&place) {
             return Some(*known);
         }
@@ -159,7 +159,7 @@ impl TaskTag {
 }
 
 /// Records the submission of a task without the field.
-pub fn submit_task(agent: StackParts<'_>, task: jobject, submission: Submission) {
+pub fn submit_task(agent: StackParts<'_>, task: jobject, submission: SubmissionPlace) {
     let mut places = agent.stack.tasks.lock();
     // The table is full: the task must not continue at an earlier place.
     let place = places.place_index(submission).unwrap_or(TaskTag::MANY);
@@ -182,7 +182,7 @@ pub enum TaskSubmission {
     Unknown,
     /// At several places.
     Several,
-    At(Submission),
+    At(SubmissionPlace),
 }
 
 /// The context of the frame of `method` with slot `slot`, which runs a task that was submitted in the context
@@ -249,7 +249,7 @@ fn submission_context(agent: StackParts<'_>, number: ContextId) -> Option<Submis
     let between = agent.stack.tasks.submission_frame(agent)?;
     let place = {
         let mut places = agent.stack.tasks.lock();
-        let Some(place) = places.place_index(Submission::untagged(number)) else {
+        let Some(place) = places.place_index(SubmissionPlace::untagged(number)) else {
             increment_counter(&agent.stack.tasks.unfollowed);
             return None;
         };
@@ -529,10 +529,10 @@ mod tasks_tests {
         let mut places = SubmissionPlaces::default();
         for number in 0..MOST_PLACES {
             let number = ContextId(number as u64 + 5);
-            let place = Submission::untagged(number);
+            let place = SubmissionPlace::untagged(number);
             assert_eq!(places.place_index(place), Some(number.0 as u32 - 5));
         }
-        let at = |number| Submission::untagged(ContextId(number));
+        let at = |number| SubmissionPlace::untagged(ContextId(number));
         assert_eq!(places.place_index(at(1)), None);
         assert_eq!(places.place_index(at(5)), Some(0));
     }

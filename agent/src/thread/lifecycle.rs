@@ -110,7 +110,9 @@ pub fn enlist_thread(
     state.origin = ContextId(if origin == SCHEDULING { 0 } else { origin } as u64);
     let tags = env.get_long(thread, fields.tags.as_raw());
     if let Some(number) = u32::try_from(tags).ok().filter(|number| *number != 0) {
-        state.tags.replace(OpenTags::within_set(TagSet::from_number(number)));
+        state
+            .tags
+            .replace(OpenTags::within_set(TagSet::from_number(number)));
         state.publish_tags();
     }
     let first = state.first_slot();

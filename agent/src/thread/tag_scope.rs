@@ -7,9 +7,9 @@ use lucce_stream::StreamThread;
 
 use crate::memory::event_mask;
 use crate::options::LogLevel;
+use crate::thread::TaggedTask;
 use crate::thread::ThreadParts;
 use crate::thread::ThreadState;
-use crate::thread::TaggedTask;
 use crate::thread::counter_access::{self, CounterUser};
 use crate::thread::tags::{OpenTags, TagLimit, TagSet};
 use crate::thread::thread_counters::ThreadCounters;

@@ -4,7 +4,7 @@
 //! of one request. Names from annotations are in the class file; for servlets and HTTP servers the agent asks for the
 //! registered pattern.
 
-use lucce_bytecode::{Annotation, ClassFile, ClassFileMethod};
+use lucce_bytecode::{AnnotationTexts, ClassFile, ClassFileMethod};
 
 use crate::kinds::AnalyzedMethod;
 
@@ -207,12 +207,12 @@ fn find_annotated_entry(
 }
 
 /// The type of an annotation: `org/acme/Annotation`.
-fn annotation_type<'t>(annotation: &'t Annotation<'_>) -> &'t str {
+fn annotation_type<'t>(annotation: &'t AnnotationTexts<'_>) -> &'t str {
     let name = annotation.descriptor.strip_prefix('L');
     name.and_then(|name| name.strip_suffix(';')).unwrap_or("")
 }
 
-fn spring_route(class: &ClassFile<'_>, annotation: &Annotation<'_>) -> Option<RequestEntry> {
+fn spring_route(class: &ClassFile<'_>, annotation: &AnnotationTexts<'_>) -> Option<RequestEntry> {
     let name = annotation_type(annotation).strip_prefix(SPRING)?;
     let (_, method) = SPRING_MAPPINGS.iter().find(|(known, _)| *known == name)?;
     let base = class.annotations().into_iter().find(|annotation| {
@@ -228,11 +228,14 @@ fn spring_route(class: &ClassFile<'_>, annotation: &Annotation<'_>) -> Option<Re
             .collect(),
         false => vec![*method],
     };
-    let path = join_paths(&base.map(spring_path).unwrap_or_default(), &spring_path(annotation));
+    let path = join_paths(
+        &base.map(spring_path).unwrap_or_default(),
+        &spring_path(annotation),
+    );
     Some(RequestEntry::Route(route_name(&methods, &path)))
 }
 
-fn spring_path(annotation: &Annotation<'_>) -> String {
+fn spring_path(annotation: &AnnotationTexts<'_>) -> String {
     let paths = match annotation.texts("path") {
         [] => annotation.texts("value"),
         paths => paths,
@@ -241,7 +244,10 @@ fn spring_path(annotation: &Annotation<'_>) -> String {
     paths.collect::<Vec<_>>().join("|")
 }
 
-fn jax_rs_route(class: &ClassFile<'_>, annotations: &[Annotation<'_>]) -> Option<RequestEntry> {
+fn jax_rs_route(
+    class: &ClassFile<'_>,
+    annotations: &[AnnotationTexts<'_>],
+) -> Option<RequestEntry> {
     let mut methods = annotations.iter().filter_map(jax_rs_name);
     let method = methods.find(|name| HTTP_METHODS.contains(name))?;
     let base = jax_rs_path(&class.annotations());
@@ -249,14 +255,14 @@ fn jax_rs_route(class: &ClassFile<'_>, annotations: &[Annotation<'_>]) -> Option
     Some(RequestEntry::Route(route_name(&[method], &path)))
 }
 
-fn jax_rs_path(annotations: &[Annotation<'_>]) -> String {
+fn jax_rs_path(annotations: &[AnnotationTexts<'_>]) -> String {
     let mut annotations = annotations.iter();
     let path = annotations.find(|one| jax_rs_name(one) == Some("Path"));
     path.map_or_else(String::new, |path| path.texts("value").concat())
 }
 
 /// The simple name of an annotation of JAX-RS.
-fn jax_rs_name<'t>(annotation: &'t Annotation<'_>) -> Option<&'t str> {
+fn jax_rs_name<'t>(annotation: &'t AnnotationTexts<'_>) -> Option<&'t str> {
     let name = annotation_type(annotation);
     JAX_RS.iter().find_map(|package| name.strip_prefix(package))
 }
@@ -264,7 +270,7 @@ fn jax_rs_name<'t>(annotation: &'t Annotation<'_>) -> Option<&'t str> {
 fn listener_name(
     class: &ClassFile<'_>,
     method: &ClassFileMethod<'_>,
-    annotations: &[Annotation<'_>],
+    annotations: &[AnnotationTexts<'_>],
 ) -> Option<RequestEntry> {
     let qualified = || format!("{}.{}", class.name().replace('/', "."), method.name);
     annotations.iter().find_map(|annotation| {
@@ -273,7 +279,9 @@ fn listener_name(
             return Some(RequestEntry::Named(format!("scheduled {}", qualified())));
         }
         let (_, kind, elements) = LISTENERS.iter().find(|(known, ..)| *known == name)?;
-        let sources = elements.iter().flat_map(|element| annotation.texts(element));
+        let sources = elements
+            .iter()
+            .flat_map(|element| annotation.texts(element));
         let sources: Vec<&str> = sources.map(|source| &**source).collect();
         let source = match sources.is_empty() {
             true => qualified(),
@@ -307,7 +315,13 @@ mod requests_tests {
 
     #[test]
     fn paths_are_joined_by_one_slash() {
-        let joined = [("", ""), ("", "a"), ("/a/", ""), ("/a/", "/b/{c}"), ("a", "b")];
+        let joined = [
+            ("", ""),
+            ("", "a"),
+            ("/a/", ""),
+            ("/a/", "/b/{c}"),
+            ("a", "b"),
+        ];
         let joined = joined.map(|(base, path)| join_paths(base, path));
         assert_eq!(joined, ["/", "/a", "/a", "/a/b/{c}", "/a/b"]);
     }

@@ -10,7 +10,9 @@ use std::time::{Duration, Instant};
 use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering, PoisonError};
 
 /// The kinds that can be switched.
-pub use crate::event_bits::{ALLOC, EXCEPTION, FOLLOW, LEAK, LOCK, OBJECTS, ORIGINS, OWN, REQUEST, SAMPLES, TAGS};
+pub use crate::event_bits::{
+    ALLOC, EXCEPTION, FOLLOW, LEAK, LOCK, OBJECTS, ORIGINS, OWN, REQUEST, SAMPLES, TAGS,
+};
 
 /// The requested kinds, and whether they count now.
 pub struct EventMask {

@@ -366,7 +366,8 @@ mod kinds_tests {
     #[test]
     fn each_kind_has_a_bit_a_name_and_a_description() {
         // Bits that are no kind.
-        let mut bits = event_mask::OWN | event_mask::FOLLOW | event_mask::ORIGINS | event_mask::TAGS;
+        let mut bits =
+            event_mask::OWN | event_mask::FOLLOW | event_mask::ORIGINS | event_mask::TAGS;
         for kind in ALL {
             assert_eq!(kind.mask_bit.count_ones(), 1, "{}", kind.name);
             assert_eq!(bits & kind.mask_bit, 0, "{}", kind.name);

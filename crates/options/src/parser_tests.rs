@@ -305,9 +305,7 @@ fn control_of_all_kinds_prepares_them() {
     let all = of("events=none,ctl=all").hooked_events();
     assert_eq!(
         all,
-        EventSelection::from_kinds(&[
-            &ALLOC, &EXCEPTION, &IO, &LOCK, &REQUEST, &THREAD
-        ])
+        EventSelection::from_kinds(&[&ALLOC, &EXCEPTION, &IO, &LOCK, &REQUEST, &THREAD])
     );
     assert_eq!(of("events=io").hooked_events(), of("events=io").events);
 }
@@ -318,7 +316,10 @@ fn requests_are_recorded_beside_other_kinds() {
     for text in ["events=io,requests=auto", "requests=auto,events=io"] {
         let options = parse(text).unwrap();
         assert_eq!(options.events, both);
-        assert_eq!(parse(&options.to_text(StartMode::WithJvm)).unwrap(), options);
+        assert_eq!(
+            parse(&options.to_text(StartMode::WithJvm)).unwrap(),
+            options
+        );
     }
     let hookless = parse("events=exception,requests=auto").unwrap();
     assert!(!hookless.is_hookless());

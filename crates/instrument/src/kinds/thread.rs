@@ -33,8 +33,7 @@ const BEFORE_VIRTUAL_START: HelperMethod<'static> =
 /// For classes out of scope.
 const BEFORE_START_UNTRACKED: HelperMethod<'static> =
     task("beforeStartUntracked", "(Ljava/lang/Thread;JI)V");
-const BEFORE_TASK_START: HelperMethod<'static> =
-    task("beforeTaskStart", "(Ljava/lang/Object;JI)V");
+const BEFORE_TASK_START: HelperMethod<'static> = task("beforeTaskStart", "(Ljava/lang/Object;JI)V");
 const BEFORE_SUBMIT: HelperMethod<'static> = task("beforeSubmit", "(Ljava/lang/Object;JI)V");
 const BEFORE_REJECT: HelperMethod<'static> = task("beforeReject", "(Ljava/lang/Object;JI)V");
 const BEFORE_RUN: HelperMethod<'static> = task("beforeRun", "(Ljava/lang/Object;JI)V");
