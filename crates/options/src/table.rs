@@ -75,7 +75,7 @@ pub static OPTION_TABLE: [OptionEntry; 28] = [
             },
         ]),
         default: "off",
-        summary: "Count requests, and give their events the tag [`request`](../guide/api-and-log-correlation.md#requests)",
+        summary: "Count requests, and [tag their events](../guide/api-and-log-correlation.md#requests)",
         group: OptionGroup::Events,
         conflicts: &[OptionConflict {
             combination: "`events=request` with `record=calls`",
@@ -90,7 +90,7 @@ pub static OPTION_TABLE: [OptionEntry; 28] = [
         value: OptionValue::Choice(&[
             OptionChoice {
                 name: "tasks",
-                summary: "A task of an executor and a virtual thread have the tags of the code that submits or starts them.",
+                summary: "Tasks of executors and virtual threads have the tags of their submitter.",
                 needs_lab: false,
                 set: |options| options.tags_follow_tasks = true,
             },
@@ -102,7 +102,7 @@ pub static OPTION_TABLE: [OptionEntry; 28] = [
             },
         ]),
         default: "tasks",
-        summary: "Which code has a tag besides the code that opens it",
+        summary: "The reach of a tag",
         group: OptionGroup::Events,
         ..PLAIN
     },
