@@ -3,9 +3,42 @@
 //! The VM reads as much of them as it can and ignores the rest, and so does this module: nothing here makes a class
 //! malformed. Element values nest to any depth, so no function here is recursive.
 
+use std::borrow::Cow;
+
 use crate::error::{BytecodeError, BytecodeErrorKind};
+use crate::mutf8;
 use crate::pool::ConstantPool;
 use crate::reader::ClassFileReader;
+
+/// An annotation with the texts of its elements.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AnnotationTexts<'a> {
+    /// Its type: `Ljava/lang/Deprecated;`.
+    pub descriptor: Cow<'a, str>,
+    /// Name of each element, with its strings and names of enum constants: one, or those of an array. Nested
+    /// annotations, classes and numbers are left out.
+    pub elements: Vec<(Cow<'a, str>, Vec<Cow<'a, str>>)>,
+}
+
+impl<'a> AnnotationTexts<'a> {
+    /// Returns the texts of an element; empty if the annotation does not have it.
+    pub fn texts(&self, element: &str) -> &[Cow<'a, str>] {
+        let found = self.elements.iter().find(|(name, _)| name == element);
+        found.map_or(&[], |(_, texts)| texts)
+    }
+}
+
+/// Reads the annotations of a `RuntimeVisibleAnnotations` attribute, up to where the VM can read it.
+pub(crate) fn read_annotations<'a>(
+    pool: &ConstantPool<'a>,
+    body: ClassFileReader<'a>,
+) -> Vec<AnnotationTexts<'a>> {
+    let mut walk = AnnotationWalker::new(body);
+    let mut annotations = Vec::new();
+    // The rest behind the first malformed structure is not read.
+    let _ = walk.collect_annotations(pool, &mut annotations);
+    annotations
+}
 
 /// Collects the types of the annotations in a `RuntimeVisibleAnnotations` attribute, up to where the VM can read it.
 pub(crate) fn collect_annotation_types<'a>(
@@ -99,6 +132,58 @@ impl<'a> AnnotationWalker<'a> {
             }
             annotations.push(name);
             self.read_annotation()?;
+        }
+        Ok(())
+    }
+
+    fn collect_annotations(
+        &mut self,
+        pool: &ConstantPool<'a>,
+        annotations: &mut Vec<AnnotationTexts<'a>>,
+    ) -> Result<(), BytecodeError> {
+        for _ in 0..self.reader.u2()? {
+            let descriptor = pool.text_at(self.read_index()?)?;
+            let mut elements = Vec::new();
+            for _ in 0..self.reader.u2()? {
+                let name = pool.text_at(self.read_index()?)?;
+                let mut texts = Vec::new();
+                self.collect_texts(pool, &mut texts)?;
+                elements.push((name, texts));
+            }
+            annotations.push(AnnotationTexts {
+                descriptor,
+                elements,
+            });
+        }
+        Ok(())
+    }
+
+    /// Reads an element value and collects its texts: those of an array's elements, too.
+    fn collect_texts(
+        &mut self,
+        pool: &ConstantPool<'a>,
+        texts: &mut Vec<Cow<'a, str>>,
+    ) -> Result<(), BytecodeError> {
+        let mut head = self.reader;
+        let count = match head.u1()? {
+            b'[' => {
+                self.reader = head;
+                self.reader.u2()?
+            }
+            _ => 1,
+        };
+        for _ in 0..count {
+            let mut head = self.reader;
+            match head.u1()? {
+                b's' => texts.push(mutf8::decode(pool.utf8(head.u2()?)?)),
+                b'e' => {
+                    head.u2()?;
+                    texts.push(mutf8::decode(pool.utf8(head.u2()?)?));
+                }
+                _ => {}
+            }
+            let inner = self.read_value()?;
+            self.read_values(inner)?;
         }
         Ok(())
     }

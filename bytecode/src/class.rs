@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use crate::annotations;
+use crate::annotations::{self, AnnotationTexts};
 use crate::code::CodeAttribute;
 use crate::error::{BytecodeError, BytecodeErrorKind};
 use crate::mutf8;
@@ -37,6 +37,8 @@ pub struct ClassFile<'a> {
     interfaces: Vec<u16>,
     methods: Vec<ClassFileMethod<'a>>,
     source_file: Option<u16>,
+    /// Its `RuntimeVisibleAnnotations`.
+    annotations: Option<ClassFileReader<'a>>,
     name: Cow<'a, str>,
 }
 
@@ -53,6 +55,8 @@ pub struct ClassFileMethod<'a> {
     pub code: Option<CodeAttribute<'a>>,
     /// Types of its `RuntimeVisibleAnnotations`.
     annotations: Vec<&'a [u8]>,
+    /// The last of these attributes.
+    annotation_body: Option<ClassFileReader<'a>>,
     /// The whole `method_info`.
     pub(crate) span: Range<usize>,
     pub(crate) raw_name: &'a [u8],
@@ -82,7 +86,7 @@ impl<'a> ClassFile<'a> {
             .collect::<Result<Vec<_>, _>>()?;
         let methods_end = reader.offset();
         // More bytes may follow: the VM decides whether that is valid.
-        let source_file = find_source_file(&pool, &mut reader)?;
+        let (source_file, annotations) = read_class_attributes(&pool, &mut reader)?;
         Ok(Self {
             name: mutf8::decode(pool.class_name(this_class)?),
             bytes,
@@ -99,6 +103,7 @@ impl<'a> ClassFile<'a> {
             interfaces,
             methods,
             source_file,
+            annotations,
         })
     }
 
@@ -156,6 +161,22 @@ impl<'a> ClassFile<'a> {
             .filter_map(|&index| self.pool.class_name(index).ok().map(mutf8::decode))
     }
 
+    /// Reads the class's run-time visible annotations.
+    pub fn annotations(&self) -> Vec<AnnotationTexts<'a>> {
+        self.read_annotations(self.annotations)
+    }
+
+    /// Reads the run-time visible annotations of one of the class's methods.
+    pub fn annotations_of_method(&self, method: &ClassFileMethod<'a>) -> Vec<AnnotationTexts<'a>> {
+        self.read_annotations(method.annotation_body)
+    }
+
+    fn read_annotations(&self, body: Option<ClassFileReader<'a>>) -> Vec<AnnotationTexts<'a>> {
+        body.map_or_else(Vec::new, |body| {
+            annotations::read_annotations(&self.pool, body)
+        })
+    }
+
     /// All methods; a [`crate::ClassPlan`] names them by index in this slice.
     pub fn methods(&self) -> &[ClassFileMethod<'a>] {
         &self.methods
@@ -204,19 +225,22 @@ fn skip_attributes(reader: &mut ClassFileReader<'_>) -> Result<(), BytecodeError
     Ok(())
 }
 
-fn find_source_file(
-    pool: &ConstantPool<'_>,
-    reader: &mut ClassFileReader<'_>,
-) -> Result<Option<u16>, BytecodeError> {
-    let mut source_file = None;
+/// Returns the index of the `SourceFile`'s name, and the `RuntimeVisibleAnnotations`.
+fn read_class_attributes<'a>(
+    pool: &ConstantPool<'a>,
+    reader: &mut ClassFileReader<'a>,
+) -> Result<(Option<u16>, Option<ClassFileReader<'a>>), BytecodeError> {
+    let (mut source_file, mut annotations) = (None, None);
     for _ in 0..reader.u2()? {
         let name = reader.u2()?;
         let mut body = reader.read_block()?;
-        if pool.utf8(name)? == b"SourceFile" {
-            source_file = Some(body.u2()?);
+        match pool.utf8(name)? {
+            b"SourceFile" => source_file = Some(body.u2()?),
+            b"RuntimeVisibleAnnotations" => annotations = Some(body),
+            _ => {}
         }
     }
-    Ok(source_file)
+    Ok((source_file, annotations))
 }
 
 impl<'a> ClassFileMethod<'a> {
@@ -234,6 +258,7 @@ impl<'a> ClassFileMethod<'a> {
             access,
             code: None,
             annotations: Vec::new(),
+            annotation_body: None,
             span: start..start,
             raw_name,
             raw_descriptor,
@@ -260,6 +285,7 @@ impl<'a> ClassFileMethod<'a> {
             }
             b"RuntimeVisibleAnnotations" => {
                 annotations::collect_annotation_types(pool, body, &mut self.annotations);
+                self.annotation_body = Some(body);
                 Ok(())
             }
             _ => Ok(()),

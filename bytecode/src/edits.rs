@@ -123,6 +123,10 @@ impl<'x, 'c, 'a, 'p> EditPlanner<'x, 'c, 'a, 'p> {
         if let Some(entry) = &plan.entry {
             planner.insert_entry(entry)?;
         }
+        if let Some(begin) = &plan.begin {
+            planner.insert_before(begin)?;
+        }
+        planner.edits.entry = planner.edits.arena.len();
         Ok(planner)
     }
 
@@ -141,7 +145,6 @@ impl<'x, 'c, 'a, 'p> EditPlanner<'x, 'c, 'a, 'p> {
         }
         asm.call_helper(&entry.helper)?;
         asm.lstore(local);
-        self.edits.entry = self.edits.arena.len();
         self.require_stack(2);
         Ok(())
     }

@@ -40,6 +40,7 @@ mod scan;
 mod tables;
 mod verification_type;
 
+pub use annotations::AnnotationTexts;
 pub use class::{ClassFile, ClassFileMethod};
 pub use code::CodeAttribute;
 pub use error::{BytecodeError, BytecodeErrorKind};

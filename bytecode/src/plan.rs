@@ -58,11 +58,12 @@ pub struct NewField<'p> {
 ///
 /// Insertions that pass only `N` need an [`EntryHook`], which stores it. An empty plan lays out the code again without
 /// a change.
-/// code out anew without a change.
 #[derive(Debug, Clone, Default)]
 pub struct MethodPlan<'p> {
     /// Runs once, before everything.
     pub entry: Option<EntryHook<'p>>,
+    /// Runs once, behind the entry hook: [`CodeInsertion::Mark`], or [`CodeInsertion::MarkLocal`] for a parameter.
+    pub begin: Option<CodeInsertion<'p>>,
     /// `lload N; invokestatic H(J)V` before every return instruction.
     pub exit: Option<HelperMethod<'p>>,
     /// Calls the helper as before a return, in a new handler that catches everything from behind the entry to the end

@@ -61,10 +61,12 @@ pub enum GroupBy {
     Thread,
     /// Tag of the program (CallContext.tag)
     Tag,
+    /// Request, by the tag of requests=auto
+    Request,
 }
 
 impl GroupBy {
-    pub const ALL: [GroupBy; 8] = [
+    pub const ALL: [GroupBy; 9] = [
         GroupBy::Context,
         GroupBy::Type,
         GroupBy::Class,
@@ -73,6 +75,7 @@ impl GroupBy {
         GroupBy::Line,
         GroupBy::Thread,
         GroupBy::Tag,
+        GroupBy::Request,
     ];
 
     /// Its name on command lines and in output.
@@ -87,6 +90,7 @@ impl GroupBy {
             GroupBy::Line => "line",
             GroupBy::Thread => "thread",
             GroupBy::Tag => "tag",
+            GroupBy::Request => "request",
         }
     }
 

@@ -9,6 +9,19 @@ use crate::profile::Profile;
 /// The text for events without tags.
 pub const UNTAGGED: &str = "(no tag)";
 
+/// The text for events outside of requests.
+pub const NO_REQUEST: &str = "(no request)";
+/// The tag of requests, with the character behind its key.
+const REQUEST_TAG: &str = "request=";
+
+/// The request among formatted tags: `GET /orders/{id}` of `customer=a, request=GET /orders/{id}`.
+#[must_use]
+pub fn request_of_tags(tags: &str) -> String {
+    let mut tags = tags.split(", ");
+    let request = tags.find_map(|tag| tag.strip_prefix(REQUEST_TAG));
+    request.unwrap_or(NO_REQUEST).to_owned()
+}
+
 /// Whether any events have tags.
 #[must_use]
 pub fn has_tags(profile: &Profile) -> bool {
@@ -80,4 +93,21 @@ pub fn format_tags(tags: &BTreeMap<String, String>) -> String {
 
 fn tag_pairs(tags: &BTreeMap<String, String>) -> impl Iterator<Item = String> {
     tags.iter().map(|(key, value)| format!("{key}={value}"))
+}
+
+#[cfg(test)]
+mod tags_tests {
+    use super::*;
+
+    #[test]
+    fn the_request_is_one_of_the_tags() {
+        let texts = [
+            "customer=a, request=GET /a=b, step=1",
+            "request=jms mail",
+            "a=request=b",
+            UNTAGGED,
+        ];
+        let requests = texts.map(request_of_tags);
+        assert_eq!(requests, ["GET /a=b", "jms mail", NO_REQUEST, NO_REQUEST]);
+    }
 }

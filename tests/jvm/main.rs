@@ -44,12 +44,14 @@ mod recipe;
 mod recorded;
 mod recorded_calls;
 mod replaced;
+mod requests;
 mod running;
 mod samples;
 mod second_start;
 mod shop;
 mod starts;
 mod streams;
+mod tagged_tasks;
 mod tags;
 mod task_allocations;
 mod tasks;
@@ -132,6 +134,8 @@ fn all(setup: &'static Setup) -> Vec<Test> {
         entries::tests(setup),
         own_events::tests(setup),
         tags::tests(setup),
+        requests::tests(setup),
+        tagged_tasks::tests(setup),
         holders::tests(setup),
         junit::tests(setup),
         recipe::tests(setup),

@@ -1,5 +1,7 @@
 //! A Spring Boot program in one jar: class loaders of its own, proxies, generated classes and a server. Traces equal the
-//! VM's, and the fault that throws exceptions is counted exactly.
+//! VM's, the fault that throws exceptions is counted exactly, and so are requests by their patterns.
+
+use std::collections::BTreeMap;
 
 use lucce_tests::{Checked, Java, Jdk, Setup, ensure};
 use serde_json::json;
@@ -8,6 +10,12 @@ use crate::{Test, test};
 
 /// Requests of each kind.
 const REQUESTS: u64 = 20;
+/// The kinds of requests, by the patterns of their handlers.
+const PATTERNS: [&str; 3] = [
+    "GET /customers/{customer}/total",
+    "POST /stock/{article}/reservations",
+    "GET /stock/{article}",
+];
 /// Items without a price per request: orders of a customer times half of the items of each.
 const UNPRICED_ITEMS: u64 = 20 * 2;
 
@@ -23,7 +31,7 @@ fn check_shop(setup: &Setup, jdk: &Jdk) -> Checked {
     let jar = setup.harness.join("shop/target/shop.jar");
     let requests = format!("--shop.requests={REQUESTS}");
     let java = Java::new(setup, jdk, &format!("shop-{}", jdk.version))
-        .agent("events=alloc+exception,verify=1009")
+        .agent("events=alloc+exception,requests=auto,verify=1009")
         .main(["-jar", &jar.to_string_lossy(), &requests]);
     let ended = java.run()?.expect(0)?;
     let is_right = ended.stdout.contains("0 wrong answers");
@@ -50,6 +58,18 @@ fn check_shop(setup: &Setup, jdk: &Jdk) -> Checked {
     let thrown: u64 = rows.iter().filter_map(|row| row["count"].as_u64()).sum();
     ensure(thrown == REQUESTS * UNPRICED_ITEMS, || {
         format!("{thrown} exceptions, not {REQUESTS} × {UNPRICED_ITEMS}: {rows:#?}")
+    })?;
+    let report = java.lucce().json(&[
+        "report", "--json", "--top", "0", "--event", "request", "--by", "request", &log,
+    ])?;
+    let rows = report["rows"].as_array().ok_or("no rows")?;
+    let counted: BTreeMap<&str, u64> = rows
+        .iter()
+        .filter_map(|row| Some((row["name"].as_str()?, row["count"].as_u64()?)))
+        .collect();
+    let expected = PATTERNS.map(|pattern| (pattern, REQUESTS));
+    ensure(counted == BTreeMap::from(expected), || {
+        format!("requests by pattern: {counted:?}")
     })?;
     java.clean();
     Ok(())

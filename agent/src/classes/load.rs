@@ -174,7 +174,7 @@ fn decide_instrumentation(
         registry.is_untracked(class, name, descriptor)
     };
     let wants = InstrumentationOptions {
-        events: agent.core.options.hooked_events().kinds_in_code(),
+        events: agent.core.options.kinds_in_code(),
         idle: agent.core.options.is_idle(),
         trusted: agent.core.loaders.is_trusted(loader),
         holds: &|class| is_in_scope(agent.core, ClassLoaderId::BOOT, class),

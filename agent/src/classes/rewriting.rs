@@ -34,6 +34,6 @@ pub fn hooks_for_loader(agent: ClassParts<'_>, loader: ClassLoaderId) -> HookOpt
         restores: agent.core.options.is_partial(),
         trusted: agent.core.loaders.is_trusted(loader),
         inherits: agent.core.loaders.is_own(loader),
-        kinds: agent.core.options.hooked_events().kinds_in_code(),
+        kinds: agent.core.options.kinds_in_code(),
     }
 }

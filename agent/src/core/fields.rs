@@ -17,6 +17,8 @@ pub struct ThreadFields {
     pub ticket: Option<FieldId>,
     /// In a thread that has not begun: the number of the context that started it.
     pub origin: FieldId,
+    /// In a thread that has not begun: the number of the tags of the code that started it.
+    pub tags: FieldId,
     /// The JDK's own field, a string.
     pub name: FieldId,
 }
@@ -41,6 +43,7 @@ pub fn thread_fields(
             false => None,
         },
         origin: field(c"$lucceOrigin")?,
+        tags: field(c"$lucceTags")?,
         // A class of the program may have a field of this name as well.
         name: {
             let thread = env.find_class(c"java/lang/Thread")?;

@@ -25,6 +25,7 @@ use std::time::Instant;
 
 use jvmti_bindings::sys::jni::{JNIEnv, JNINativeInterface_};
 use lucce_callgraph::{ContextEncoder, ContextLayout, NumberingPlan};
+use lucce_instrument::kinds::THREAD;
 use lucce_jvmti::{JniEnvironment, Jvmti};
 use lucce_tracelog::{
     self as tracelog, CounterBlock, LogWriter, MetaRecord, RunId, SkippedRecord, StatRecord,
@@ -33,7 +34,7 @@ use lucce_tracelog::{
 
 use crate::memory::address_space::{MethodOfSite, ShadowStacks};
 use crate::memory::counter::increment_counter;
-use crate::memory::event_mask::EventMask;
+use crate::memory::event_mask::{self, EventMask};
 use crate::memory::locks::{ReadGuard, WatchedRwLock, WriteGuard};
 use crate::memory::pages::SystemPages;
 use crate::memory::slots;
@@ -117,6 +118,18 @@ pub struct CoreInputs {
 /// Names of the counts in the log's mapped pages.
 const TOTALS: [&str; 3] = ["verify.compared", "verify.mismatches", "agent.panics"];
 
+/// The mask of the selected kinds.
+fn new_event_mask(options: &AgentOptions) -> EventMask {
+    let mask = EventMask::new(options.events.event_mask(), slots::event_mask_word());
+    if options.hooked_events().has_kind(&THREAD) {
+        mask.set_permanent(event_mask::ORIGINS);
+    }
+    if options.delay.is_some() {
+        mask.delay_counting();
+    }
+    mask
+}
+
 impl AgentCore {
     pub fn new(options: AgentOptions, jvmti: Jvmti, mut inputs: CoreInputs) -> AgentCore {
         let totals = inputs.writer.add_totals(&TOTALS).ok();
@@ -125,10 +138,6 @@ impl AgentCore {
             registry: Arc::clone(&inputs.registry),
             log: Arc::clone(&log),
         };
-        let event_mask = EventMask::new(options.events.event_mask(), slots::event_mask_word());
-        if options.delay.is_some() {
-            event_mask.delay_counting();
-        }
         AgentCore {
             run: inputs.run,
             jvmti,
@@ -155,7 +164,7 @@ impl AgentCore {
             verify: VerifySchedule::new(options.verify),
             counts: AgentCounts::default(),
             totals,
-            event_mask,
+            event_mask: new_event_mask(&options),
             vm_end: VmEndSignal::default(),
             agent_threads: AgentThreads::default(),
             options,

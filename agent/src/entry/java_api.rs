@@ -267,7 +267,7 @@ pub extern "system" fn Java_io_lucce_CallContext_00024Scope_end0(env: *mut JNIEn
 
 /// Runs `go_on`, which may switch the current thread's counters, and publishes their index. `None`: they cannot be
 /// switched.
-fn with_switched_counters<T>(
+pub(super) fn with_switched_counters<T>(
     agent: &Agent,
     env: JniEnvironment,
     go_on: impl FnOnce(&ThreadState) -> T,

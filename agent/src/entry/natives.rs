@@ -14,22 +14,28 @@ use jvmti_bindings::sys::jni::{JNIEnv, jboolean, jclass, jint, jlong, jobject, j
 use lucce_callgraph::{ContextId, MethodId, SiteId};
 use lucce_instrument::kinds::ALLOC;
 
+use lucce_jvmti::JniEnvironment;
+
 use crate::classes::java_agents::TransformRequest;
 use crate::classes::rewriting::RewriteOutcome;
 use crate::classes::{java_agents, load};
 use crate::counting::event_types::count_program_event;
 use crate::counting::{object_types, site_counter, stream};
+use crate::entry::java_api::with_switched_counters;
 use crate::events;
 use crate::events::HookEvent;
 use crate::events::exception_trace::{ThrownException, TraceAction};
+use crate::events::request;
 use crate::memory::counter::increment_counter;
 use crate::memory::event_mask;
 use crate::memory::slots::Slot;
 use crate::session::Agent;
 use crate::session::guard::{guard_callback, guard_event, guard_hook_event};
 use crate::stack::frames::StackWalk;
+use crate::stack::tasks::TaskSubmission;
 use crate::stack::{context_scopes, tasks, verify, vm_entry};
-use crate::thread::{OwnState, lifecycle};
+use crate::thread::tags::TagSet;
+use crate::thread::{OwnState, ThreadState, lifecycle, tag_scope};
 
 /// Gives `thread` a state, and a shadow stack unless it has one.
 #[unsafe(no_mangle)]
@@ -472,12 +478,17 @@ pub extern "system" fn Java_java_lang_LucceRtNatives_scopeContext(
 pub extern "system" fn Java_java_lang_LucceRtNatives_submitTask(
     _: *mut JNIEnv,
     _: jclass,
+    own: OwnState,
     task: jobject,
     number: jlong,
 ) {
     guard_callback((), |agent| {
-        if !task.is_null() {
-            tasks::submit_task(agent.stack_parts(), task, ContextId(number as u64));
+        if let Some(state) = own.get().filter(|_| !task.is_null()) {
+            let submission = tasks::SubmissionPlace {
+                number: ContextId(number as u64),
+                tags: state.tags.borrow().current_set(),
+            };
+            tasks::submit_task(agent.stack_parts(), task, submission);
         }
     });
 }
@@ -580,7 +591,7 @@ pub extern "system" fn Java_java_lang_LucceRtNatives_endTask(
 /// 0 if it has none. Returns 0 if the task has no origin.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_java_lang_LucceRtNatives_taskContext(
-    _: *mut JNIEnv,
+    env: *mut JNIEnv,
     _: jclass,
     own: OwnState,
     task: jobject,
@@ -590,13 +601,77 @@ pub extern "system" fn Java_java_lang_LucceRtNatives_taskContext(
 ) -> jlong {
     guard_callback(0, |agent| {
         let frame = (Slot::from_pointer(slot as usize), MethodId(method as u32));
-        let carried = ContextId(number as u64);
-        let context = own.get().and_then(|state| {
-            let number = tasks::submission_number(agent.stack_parts(), task, carried)?;
-            tasks::task_context(agent.stack_parts(), state, number, frame)
-        });
+        let Some(state) = own.get() else { return 0 };
+        let number = match ContextId(number as u64) {
+            ContextId::UNKNOWN => begin_plain_task(agent, env, state, (task, slot as u64)),
+            number => number,
+        };
+        let context = (number != ContextId::UNKNOWN)
+            .then(|| tasks::task_context(agent.stack_parts(), state, number, frame))
+            .flatten();
         context.map_or(0, |context| context.0 as jlong)
     })
+}
+
+/// The current thread begins to run a task without the agent's field, in the frame with this slot. Returns the context
+/// of its submission; unknown: it has none.
+fn begin_plain_task(
+    agent: &Agent,
+    env: *mut JNIEnv,
+    state: &ThreadState,
+    (task, slot): (jobject, u64),
+) -> ContextId {
+    let (number, tags) = match tasks::take_submission(agent.stack_parts(), task) {
+        TaskSubmission::Unknown => return ContextId::UNKNOWN,
+        TaskSubmission::Several => (ContextId::UNKNOWN, TagSet::NONE),
+        TaskSubmission::At(place) => (place.number, place.tags),
+    };
+    let is_tagged = agent.core.event_mask.is_enabled(event_mask::TAGS);
+    if is_tagged && state.tags.borrow().current_set() != tags {
+        let env = agent.core.jni_env(env);
+        with_switched_counters(agent, env, |state| {
+            tag_scope::begin_tagged_task(agent.thread_parts(), env, state, (tags, slot));
+        });
+    }
+    number
+}
+
+/// The frame with slot `slot` starts to run a task that was submitted under the tags with this number.
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_java_lang_LucceRtNatives_beginTaggedTask(
+    env: *mut JNIEnv,
+    _: jclass,
+    own: OwnState,
+    tags: jint,
+    slot: jlong,
+) {
+    guard_callback((), |agent| {
+        if own.get().is_some() {
+            let env = agent.core.jni_env(env);
+            let task = (TagSet::from_number(tags.cast_unsigned()), slot as u64);
+            with_switched_counters(agent, env, |state| {
+                tag_scope::begin_tagged_task(agent.thread_parts(), env, state, task);
+            });
+        }
+    });
+}
+
+/// The frame with slot `slot` has finished its task.
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_java_lang_LucceRtNatives_endTaggedTask(
+    env: *mut JNIEnv,
+    _: jclass,
+    own: OwnState,
+    slot: jlong,
+) {
+    guard_callback((), |agent| {
+        if own.get().is_some() {
+            let env = agent.core.jni_env(env);
+            with_switched_counters(agent, env, |state| {
+                tag_scope::end_tagged_tasks(agent.thread_parts(), env, state, slot as u64);
+            });
+        }
+    });
 }
 
 /// A hook reports an event of one kind of the event mask in the current thread: see [`HookEvent`].
@@ -625,6 +700,56 @@ pub extern "system" fn Java_java_lang_LucceRtNatives_recordHookEvent(
             };
             let env = agent.core.jni_env(env);
             events::record_hook_event(agent.counting_parts(), env, state, kind, event);
+        }
+    });
+}
+
+/// A method that receives requests begins: see [`request::open_request`].
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_java_lang_LucceRtNatives_openRequest(
+    env: *mut JNIEnv,
+    _: jclass,
+    own: OwnState,
+    number: jlong,
+    site: jint,
+    argument: jobject,
+    slot: jlong,
+) {
+    guard_event(event_mask::REQUEST, |agent| {
+        if own.get().is_none() {
+            return;
+        }
+        // With brackets, which restore the thread's pointer after each method of the program.
+        let bracketed = JniEnvironment::new(env, ptr::null());
+        let env = agent.core.jni_env(env);
+        let begin = request::RequestBegin {
+            number: ContextId(number as u64),
+            site: site as u32,
+            slot: slot as u64,
+        };
+        // The program's methods run here, before the thread's counters are taken.
+        let name = request::name_request(agent.counting_parts(), bracketed, begin.site, argument);
+        if let Some(name) = name {
+            with_switched_counters(agent, env, |state| {
+                request::open_request(agent.counting_parts(), env, state, begin, &name);
+            });
+        }
+    });
+}
+
+/// The method with the thread's open request ends.
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_java_lang_LucceRtNatives_closeRequest(
+    env: *mut JNIEnv,
+    _: jclass,
+    own: OwnState,
+) {
+    guard_callback((), |agent| {
+        if own.get().is_some() {
+            let env = agent.core.jni_env(env);
+            with_switched_counters(agent, env, |state| {
+                request::close_request(agent.counting_parts(), env, state);
+            });
         }
     });
 }

@@ -21,6 +21,7 @@ mod hook_calls;
 pub mod lock;
 pub mod objects;
 pub mod ownership;
+pub mod request;
 pub mod samples;
 pub mod threads;
 

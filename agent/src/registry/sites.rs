@@ -20,6 +20,8 @@ pub enum RegisteredSiteKind {
     Entry,
     /// A call that matters to a kind of events.
     EventCall(EventCall),
+    /// The entry of a method that receives requests: the text of a `RequestEntry`.
+    Request(InternedText),
 }
 
 /// A call site or allocation site in the registry.
@@ -165,6 +167,9 @@ impl CodeRegistry {
                 HookSiteKind::Creation(_) => RegisteredSiteKind::NativeAllocation,
                 HookSiteKind::Entry => RegisteredSiteKind::Entry,
                 HookSiteKind::EventCall(of) => RegisteredSiteKind::EventCall(*of),
+                HookSiteKind::Request(entry) => {
+                    RegisteredSiteKind::Request(self.texts.intern_text(&entry.to_text())?)
+                }
                 HookSiteKind::Call
                 | HookSiteKind::Untracked
                 | HookSiteKind::ClassRedefinition
@@ -243,6 +248,7 @@ impl CodeRegistry {
             RegisteredSiteKind::NativeAllocation => (5, 0),
             RegisteredSiteKind::Entry => (6, 0),
             RegisteredSiteKind::EventCall(of) => (7, of.to_packed()),
+            RegisteredSiteKind::Request(_) => return None,
         };
         PackedSite::new(bci, kind, more)
     }

@@ -40,7 +40,8 @@ impl WrittenRecords {
             RegisteredSiteKind::Call
             | RegisteredSiteKind::NativeAllocation
             | RegisteredSiteKind::Entry
-            | RegisteredSiteKind::EventCall(_) => SiteKind::Call,
+            | RegisteredSiteKind::EventCall(_)
+            | RegisteredSiteKind::Request(_) => SiteKind::Call,
             RegisteredSiteKind::New(of) => SiteKind::New(registry.name_text(of).into()),
             RegisteredSiteKind::Array(of) => SiteKind::Array(registry.name_text(of).into()),
             RegisteredSiteKind::Native => SiteKind::Native,

@@ -32,6 +32,7 @@ use crate::memory::slots::{LOST, Slot};
 use crate::registry::{ClassDefinition, ClassLoaderId, NO_LINE};
 use crate::stack::StackParts;
 use crate::thread::ThreadState;
+use crate::thread::tags::TagSet;
 use lucce_instrument::MethodInstrumentation;
 
 /// The frame between a thread's own frames and those of the submitting thread. The decoder knows the same names.
@@ -59,21 +60,39 @@ struct SubmissionFrame {
 
 #[derive(Default)]
 struct SubmissionPlaces {
-    by_number: HashMap<ContextId, u32>,
+    by_place: HashMap<SubmissionPlace, u32>,
     /// Each place with the context of its separating frame, once that was computed.
-    list: Vec<(ContextId, Option<ContextId>)>,
+    list: Vec<(SubmissionPlace, Option<ContextId>)>,
+}
+
+/// Where a task was submitted.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct SubmissionPlace {
+    /// The context; unknown if contexts of submissions are not recorded.
+    pub number: ContextId,
+    /// The tags of the submitting code.
+    pub tags: TagSet,
+}
+
+impl SubmissionPlace {
+    fn untagged(number: ContextId) -> SubmissionPlace {
+        SubmissionPlace {
+            number,
+            tags: TagSet::NONE,
+        }
+    }
 }
 
 impl SubmissionPlaces {
     /// The index of a place. `None`: the table is full.
-    fn place_index(&mut self, number: ContextId) -> Option<u32> {
-        if let Some(known) = self.by_number.get(&number) {
+    fn place_index(&mut self, place: SubmissionPlace) -> Option<u32> {
+        if let Some(known) = self.by_place.get(&place) {
             return Some(*known);
         }
         let next = self.list.len();
         (next < MOST_PLACES).then(|| {
-            self.list.push((number, None));
-            self.by_number.insert(number, next as u32);
+            self.list.push((place, None));
+            self.by_place.insert(place, next as u32);
             next as u32
         })
     }
@@ -140,10 +159,10 @@ impl TaskTag {
 }
 
 /// Records the submission of a task without the field.
-pub fn submit_task(agent: StackParts<'_>, task: jobject, number: ContextId) {
+pub fn submit_task(agent: StackParts<'_>, task: jobject, submission: SubmissionPlace) {
     let mut places = agent.stack.tasks.lock();
     // The table is full: the task must not continue at an earlier place.
-    let place = places.place_index(number).unwrap_or(TaskTag::MANY);
+    let place = places.place_index(submission).unwrap_or(TaskTag::MANY);
     let tag = agent.core.jvmti.get_tag(task).ok().map(TaskTag);
     if let Some(tag) = tag.and_then(|tag| tag.add_submission(place)) {
         // Fails if the VM has no memory for the tag. Then the task gets no origin.
@@ -153,20 +172,17 @@ pub fn submit_task(agent: StackParts<'_>, task: jobject, number: ContextId) {
 
 /// Undoes the last submission of a task without the field: the executor rejected it.
 pub fn reject_task(agent: StackParts<'_>, task: jobject) {
-    take_tagged_number(agent, task);
+    take_submission(agent, task);
 }
 
-/// The place of submission of a task that starts to run. `carried` is the value of its field; unknown if it has no
-/// field. `None`: it was not submitted, or at several places.
-pub fn submission_number(
-    agent: StackParts<'_>,
-    task: jobject,
-    carried: ContextId,
-) -> Option<ContextId> {
-    match carried {
-        ContextId::UNKNOWN => take_tagged_number(agent, task),
-        number => Some(number),
-    }
+/// What the tag of a task without the field says when the task starts to run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TaskSubmission {
+    /// It was not submitted, or another agent has tagged it.
+    Unknown,
+    /// At several places.
+    Several,
+    At(SubmissionPlace),
 }
 
 /// The context of the frame of `method` with slot `slot`, which runs a task that was submitted in the context
@@ -181,13 +197,20 @@ pub fn task_context(
     frame_context(agent, state, begin, slot, method.0)
 }
 
-/// Takes one run from the task's tag and returns the number of the place.
-fn take_tagged_number(agent: StackParts<'_>, task: jobject) -> Option<ContextId> {
+/// Takes one run from the task's tag and returns its place.
+pub fn take_submission(agent: StackParts<'_>, task: jobject) -> TaskSubmission {
     let places = agent.stack.tasks.lock();
-    let (left, place) = TaskTag(agent.core.jvmti.get_tag(task).ok()?).take_run()?;
-    agent.core.jvmti.set_tag(task, left.0).ok()?;
-    let (number, _) = places.list.get(place? as usize)?;
-    Some(*number)
+    let tag = agent.core.jvmti.get_tag(task).ok();
+    let Some((left, place)) = tag.and_then(|tag| TaskTag(tag).take_run()) else {
+        return TaskSubmission::Unknown;
+    };
+    if agent.core.jvmti.set_tag(task, left.0).is_err() {
+        return TaskSubmission::Unknown;
+    }
+    let place = place.and_then(|place| places.list.get(place as usize));
+    place.map_or(TaskSubmission::Several, |(place, _)| {
+        TaskSubmission::At(*place)
+    })
 }
 
 /// The context of a thread's first frame, of `method`. It continues where the thread was started.
@@ -226,7 +249,7 @@ fn submission_context(agent: StackParts<'_>, number: ContextId) -> Option<Submis
     let between = agent.stack.tasks.submission_frame(agent)?;
     let place = {
         let mut places = agent.stack.tasks.lock();
-        let Some(place) = places.place_index(number) else {
+        let Some(place) = places.place_index(SubmissionPlace::untagged(number)) else {
             increment_counter(&agent.stack.tasks.unfollowed);
             return None;
         };
@@ -506,9 +529,11 @@ mod tasks_tests {
         let mut places = SubmissionPlaces::default();
         for number in 0..MOST_PLACES {
             let number = ContextId(number as u64 + 5);
-            assert_eq!(places.place_index(number), Some(number.0 as u32 - 5));
+            let place = SubmissionPlace::untagged(number);
+            assert_eq!(places.place_index(place), Some(number.0 as u32 - 5));
         }
-        assert_eq!(places.place_index(ContextId(1)), None);
-        assert_eq!(places.place_index(ContextId(5)), Some(0));
+        let at = |number| SubmissionPlace::untagged(ContextId(number));
+        assert_eq!(places.place_index(at(1)), None);
+        assert_eq!(places.place_index(at(5)), Some(0));
     }
 }

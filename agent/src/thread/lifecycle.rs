@@ -10,6 +10,7 @@ use crate::core::{VerifySums, thread_fields};
 use crate::memory::address_space::stack_size;
 use crate::memory::shared_layout::SCHEDULING;
 use crate::memory::slots::Slot;
+use crate::thread::tags::{OpenTags, TagSet};
 use crate::thread::{OwnState, ThreadParts, ThreadState, carrier, counter_access};
 
 /// The state of the current thread, if the agent knows the thread.
@@ -107,6 +108,13 @@ pub fn enlist_thread(
     let origin = env.get_long(thread, fields.origin.as_raw());
     // The field of a running thread has another meaning: see `LucceRtTasks.beforeSchedule`.
     state.origin = ContextId(if origin == SCHEDULING { 0 } else { origin } as u64);
+    let tags = env.get_long(thread, fields.tags.as_raw());
+    if let Some(number) = u32::try_from(tags).ok().filter(|number| *number != 0) {
+        state
+            .tags
+            .replace(OpenTags::within_set(TagSet::from_number(number)));
+        state.publish_tags();
+    }
     let first = state.first_slot();
     let own = OwnState::from_state(state);
     if let Some(state) = own.get() {
@@ -141,7 +149,13 @@ pub fn end_thread(agent: ThreadParts<'_>, env: JniEnvironment, thread: jobject) 
     if own.get().is_none() {
         return;
     }
-    let own_fields = [fields.pointer, fields.events, fields.state, fields.origin];
+    let own_fields = [
+        fields.pointer,
+        fields.events,
+        fields.state,
+        fields.origin,
+        fields.tags,
+    ];
     for field in own_fields.into_iter().chain(fields.ticket) {
         env.set_long(thread, field.as_raw(), 0);
     }

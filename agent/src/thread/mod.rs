@@ -110,6 +110,25 @@ pub struct VmEntry {
     pub slotless: bool,
 }
 
+/// A task that a thread runs under the tags of its submitter.
+pub struct TaggedTask {
+    /// The slot of the frame that runs it.
+    pub slot: u64,
+    /// The thread's own tags.
+    pub outer: OpenTags,
+}
+
+/// A request that a thread handles.
+#[derive(Clone, Copy, Debug)]
+pub struct OpenRequest {
+    /// Closes its tag; 0: it has none.
+    pub tag: u64,
+    /// The context in which it is counted when it ends. `None`: it is counted already.
+    pub number: Option<ContextId>,
+    /// Its HTTP method, if the server's entry named it.
+    pub method: Option<&'static str>,
+}
+
 /// The state of one thread. Java code reads its first words, and writes some of them.
 #[repr(C)]
 pub struct ThreadState {
@@ -126,6 +145,12 @@ pub struct ThreadState {
     _cloning: AtomicU64,
     /// Used by the helper class alone.
     _text: AtomicU64,
+    /// The slot of the frame with the open request; 0: none.
+    pub request_slot: AtomicU64,
+    /// The number of the thread's tags.
+    tag_set: AtomicU64,
+    /// The slot of the innermost of `tagged_tasks`; 0: none.
+    pub tagged_task_slot: AtomicU64,
     /// With `stream=on`: where the next event is written.
     pub place: EventCursor,
     /// Java code of the lab's agent reads its first word.
@@ -144,6 +169,10 @@ pub struct ThreadState {
     pub origin: ContextId,
     /// The program's open tags, under which events are counted now.
     pub tags: RefCell<OpenTags>,
+    /// Tasks that the thread runs under other tags, outermost first.
+    pub tagged_tasks: RefCell<Vec<TaggedTask>>,
+    /// The request whose frame has the slot `request_slot`.
+    pub request: Cell<Option<OpenRequest>>,
     /// The thread's counters without tags, while it uses others.
     pub untagged_counters: RefCell<Option<Box<ThreadCounters>>>,
 }
@@ -159,6 +188,9 @@ const _: () = assert!(offset_of!(ThreadState, _taking) == layout::OPERATION_STAR
 const _: () = assert!(layout::OPERATION_AMOUNT == layout::OPERATION_START + size_of::<AtomicU64>());
 const _: () = assert!(offset_of!(ThreadState, _cloning) == layout::CLONING);
 const _: () = assert!(offset_of!(ThreadState, _text) == layout::MESSAGE_BYTES);
+const _: () = assert!(offset_of!(ThreadState, request_slot) == layout::REQUEST_SLOT);
+const _: () = assert!(offset_of!(ThreadState, tag_set) == layout::TAG_SET);
+const _: () = assert!(offset_of!(ThreadState, tagged_task_slot) == layout::TAGGED_TASK_SLOT);
 const _: () = assert!(offset_of!(ThreadState, place) == layout::STREAM_CURSOR);
 
 impl ThreadState {
@@ -173,6 +205,9 @@ impl ThreadState {
             _taking: Default::default(),
             _cloning: Default::default(),
             _text: Default::default(),
+            request_slot: AtomicU64::new(0),
+            tag_set: AtomicU64::new(0),
+            tagged_task_slot: AtomicU64::new(0),
             place: EventCursor::default(),
             stream_thread: Cell::default(),
             tracking: Default::default(),
@@ -184,6 +219,8 @@ impl ThreadState {
             rethrown_at: Cell::new(None),
             origin: ContextId::UNKNOWN,
             tags: RefCell::default(),
+            tagged_tasks: RefCell::default(),
+            request: Cell::new(None),
             untagged_counters: RefCell::default(),
         }
     }
@@ -257,6 +294,12 @@ impl ThreadState {
     pub fn publish_index(&self, counters: &ThreadCounters) {
         self.index
             .store(counters.index_address(), Ordering::Relaxed);
+    }
+
+    /// Publishes the thread's tags to Java code.
+    pub fn publish_tags(&self) {
+        let set = self.tags.borrow().current_set();
+        self.tag_set.store(set.number().into(), Ordering::Relaxed);
     }
 
     /// Takes the counters from the thread: it has ended, or switches to others.

@@ -1,9 +1,13 @@
 //! Switches a thread's counters when its tags change. See [`tags`](crate::thread::tags).
 
+use std::sync::atomic::Ordering;
+
 use lucce_jvmti::{JniEnvironment, clock};
 use lucce_stream::StreamThread;
 
+use crate::memory::event_mask;
 use crate::options::LogLevel;
+use crate::thread::TaggedTask;
 use crate::thread::ThreadParts;
 use crate::thread::ThreadState;
 use crate::thread::counter_access::{self, CounterUser};
@@ -21,6 +25,9 @@ pub fn open_tag(
     let Some((number, sets)) = opened else {
         return 0;
     };
+    if agent.core.options.passes_tags() && !agent.core.event_mask.is_enabled(event_mask::TAGS) {
+        agent.core.event_mask.set_permanent(event_mask::TAGS);
+    }
     switch_counters(agent, env, state, sets);
     number
 }
@@ -58,6 +65,47 @@ pub fn pop_tag(tags: &mut OpenTags, number: u64) -> Option<(TagSet, TagSet)> {
     tags.close_tag(number).map(|outer| (before, outer))
 }
 
+/// The current thread begins to run a task that was submitted under the tags `set`, in the frame with this slot.
+pub fn begin_tagged_task(
+    agent: ThreadParts<'_>,
+    env: JniEnvironment,
+    state: &ThreadState,
+    (set, slot): (TagSet, u64),
+) {
+    // Tasks at or above the slot have ended without a report.
+    end_tagged_tasks(agent, env, state, slot);
+    let outer = state.tags.borrow_mut().replace_by_set(set);
+    let from = outer.current_set();
+    state
+        .tagged_tasks
+        .borrow_mut()
+        .push(TaggedTask { slot, outer });
+    state.tagged_task_slot.store(slot, Ordering::Relaxed);
+    switch_counters(agent, env, state, (from, set));
+}
+
+/// The tasks of the current thread in the frame with this slot, and in frames above it, have ended.
+pub fn end_tagged_tasks(
+    agent: ThreadParts<'_>,
+    env: JniEnvironment,
+    state: &ThreadState,
+    slot: u64,
+) {
+    let outermost = {
+        let mut tasks = state.tagged_tasks.borrow_mut();
+        let first = tasks.iter().position(|task| task.slot >= slot);
+        let ended = first.map(|first| tasks.split_off(first));
+        let innermost = tasks.last().map_or(0, |task| task.slot);
+        state.tagged_task_slot.store(innermost, Ordering::Relaxed);
+        ended.and_then(|ended| ended.into_iter().next())
+    };
+    if let Some(task) = outermost {
+        let to = task.outer.current_set();
+        let from = state.tags.borrow_mut().restore(task.outer);
+        switch_counters(agent, env, state, (from, to));
+    }
+}
+
 fn report_limit(agent: ThreadParts<'_>, bound: TagLimit, key: &str) {
     if agent.counters.tags.is_first_report(bound) {
         agent
@@ -73,6 +121,7 @@ fn switch_counters(
     state: &ThreadState,
     (from, to): (TagSet, TagSet),
 ) {
+    state.publish_tags();
     if from == to {
         return;
     }

@@ -21,6 +21,15 @@ pub struct TagSet(u32);
 impl TagSet {
     /// The empty set.
     pub const NONE: TagSet = TagSet(0);
+
+    /// The set with this number, which [`TagSet::number`] returned.
+    pub fn from_number(number: u32) -> TagSet {
+        TagSet(number)
+    }
+
+    pub fn number(self) -> u32 {
+        self.0
+    }
 }
 
 /// The value that stands for all values beyond the limit.
@@ -219,6 +228,32 @@ impl OpenTags {
         }
     }
 
+    /// No open tags within a set that code of another thread has opened.
+    pub fn within_set(set: TagSet) -> OpenTags {
+        OpenTags {
+            now: set,
+            ..OpenTags::default()
+        }
+    }
+
+    /// Replaces the open tags by none, within `set`. Returns the old ones. Numbers continue.
+    pub fn replace_by_set(&mut self, set: TagSet) -> OpenTags {
+        let inner = OpenTags {
+            last: self.last,
+            open: Vec::new(),
+            now: set,
+        };
+        std::mem::replace(self, inner)
+    }
+
+    /// Restores the tags that [`OpenTags::replace_by_set`] returned. Returns the set before.
+    pub fn restore(&mut self, outer: OpenTags) -> TagSet {
+        let before = self.now;
+        let last = self.last;
+        *self = OpenTags { last, ..outer };
+        before
+    }
+
     pub fn is_empty(&self) -> bool {
         self.open.is_empty()
     }
@@ -332,5 +367,22 @@ mod tags_tests {
             (open.current_set(), open.close_tag(first)),
             (TagSet::NONE, None)
         );
+    }
+
+    #[test]
+    fn a_task_has_its_own_tags_meanwhile() {
+        let (own, of_task, within) = (TagSet(1), TagSet(2), TagSet(3));
+        let mut open = OpenTags::default();
+        let first = open.open_tag(own);
+        let outer = open.replace_by_set(of_task);
+        assert_eq!(open.current_set(), of_task);
+        // The thread's own tags are not open in the task.
+        assert_eq!(open.close_tag(first), None);
+        let second = open.open_tag(within);
+        assert_ne!(first, second);
+        assert_eq!(open.restore(outer), within);
+        assert_eq!(open.current_set(), own);
+        assert_eq!(open.close_tag(second), None);
+        assert_eq!(open.close_tag(first), Some(TagSet::NONE));
     }
 }

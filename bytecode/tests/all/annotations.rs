@@ -73,3 +73,49 @@ fn values_nest_as_deep_as_they_like() {
             .concat()));
     }
 }
+
+#[test]
+fn texts_of_elements_are_read() {
+    let mut asm = Assembler::new("Odd", 61);
+    let names = ["LA;", "one", "many", "other", "a", "b", "LE;", "C"].map(|text| asm.utf8(text));
+    let [of, one, many, other, a, b, enumeration, constant] = names;
+    let contents = [
+        words(&[2, of, 3, one]),
+        vec![b's'],
+        words(&[a, many]),
+        vec![b'['],
+        words(&[3]),
+        vec![b's'],
+        words(&[b]),
+        vec![b'e'],
+        words(&[enumeration, constant]),
+        // A nested annotation has no text of its own.
+        vec![b'@'],
+        words(&[of, 1, one]),
+        vec![b's'],
+        words(&[a, other]),
+        vec![b'c'],
+        words(&[of]),
+        words(&[enumeration, 0]),
+    ]
+    .concat();
+    asm.method_with(
+        "run",
+        "()V",
+        &Body {
+            code: vec![177],
+            ..Body::default()
+        },
+        &[("RuntimeVisibleAnnotations", contents)],
+    );
+    let bytes = asm.finish();
+    let class = ClassFile::parse(&bytes).expect("sound");
+    let annotations = class.annotations_of_method(&class.methods()[0]);
+    let descriptors: Vec<_> = annotations.iter().map(|of| &*of.descriptor).collect();
+    assert_eq!(descriptors, ["LA;", "LE;"]);
+    assert_eq!(annotations[0].texts("one"), ["a"]);
+    assert_eq!(annotations[0].texts("many"), ["b", "C"]);
+    assert!(annotations[0].texts("other").is_empty());
+    assert!(annotations[0].texts("absent").is_empty());
+    assert!(class.annotations().is_empty());
+}

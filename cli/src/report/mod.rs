@@ -138,7 +138,7 @@ fn resolve_kind(
 fn check_args(args: &ReportArgs) -> Result<(), CommandError> {
     let has_frames = !matches!(
         args.by,
-        Some(GroupBy::Context | GroupBy::Type | GroupBy::Thread | GroupBy::Tag)
+        Some(GroupBy::Context | GroupBy::Type | GroupBy::Thread | GroupBy::Tag | GroupBy::Request)
     );
     if args.tree && !has_frames {
         return Err(CommandError::Usage(

@@ -23,6 +23,7 @@ pub fn list_title(by: GroupBy) -> &'static str {
         GroupBy::Line => "lines",
         GroupBy::Thread => "threads",
         GroupBy::Tag => "tags",
+        GroupBy::Request => "requests",
     }
 }
 
@@ -259,6 +260,6 @@ mod rows_tests {
         assert_eq!(view.list, GroupBy::Type);
         view.advance_list(GroupBy::ALL.len() - 1);
         view.advance_list(GroupBy::ALL.len() - 1);
-        assert_eq!(view.list, GroupBy::Tag);
+        assert_eq!(view.list, GroupBy::Request);
     }
 }

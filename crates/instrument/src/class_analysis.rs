@@ -272,7 +272,8 @@ impl<'v, 'a> ClassAnalysis<'v, 'a> {
             })
         });
         let mut places: Vec<HookPlace> = calls.collect();
-        let more = self.event_hooks().flat_map(|code| code.find_places(scan));
+        let at = &self.analyzed_method(method, scan);
+        let more = self.event_hooks().flat_map(|code| code.find_places(at));
         places.extend(more);
         places.sort_by_key(|place| place.bci);
         places

@@ -20,6 +20,7 @@ const CALLS: &str = "java/lang/LucceRtCalls";
 const PROGRAM_EVENTS: &str = "java/lang/LucceRtProgramEvents";
 pub const DURATIONS: &str = "java/lang/LucceRtDurations";
 const TASKS: &str = "java/lang/LucceRtTasks";
+const REQUESTS: &str = "java/lang/LucceRtRequests";
 const LAB: &str = "java/lang/LucceRtLab";
 /// Prefix of the helpers that classes inherit from `java.lang.Object`; no compiler makes such names.
 pub const INHERITED: &str = "$lucce$";
@@ -77,6 +78,14 @@ helpers! {
     ENTER_VM_COUNTED = CALLS("enterVmCounted", "(I)J");
     BEGIN_SCOPE = TASKS("beginScope", "(JJI)V");
     END_SCOPE = TASKS("endScope", "(JI)V");
+    /// At the ends of a method that has run a task.
+    END_TASK = TASKS("endTask", "(J)V");
+    /// At the entry of a method that receives requests, without and with its first parameter; and at its ends.
+    BEGIN_REQUEST = REQUESTS("beginRequest", "(JI)V");
+    BEGIN_REQUEST_OF = REQUESTS("beginRequest", "(Ljava/lang/Object;JI)V");
+    END_REQUEST = REQUESTS("endRequest", "(J)V");
+    /// If the VM may have called the method.
+    END_REQUEST_FROM_VM = REQUESTS("endRequestFromVm", "(J)V");
     /// For an object made by a native method, or by the compiler's replacement of it.
     COUNT_OBJECT = OBJECTS("countObject", "(Ljava/lang/Object;JI)V");
     /// For methods that do not keep their slot's address.
@@ -207,11 +216,12 @@ pub fn array_helper(descriptor: &str, here: bool) -> HelperMethod<'static> {
 }
 
 /// Fields added to `java.lang.Thread`; the stub that helper classes are compiled against explains them. Public and synthetic.
-const THREAD_FIELDS: [&str; 4] = [
+const THREAD_FIELDS: [&str; 5] = [
     "$lucceStack",
     "$lucceCounters",
     "$lucceState",
     "$lucceOrigin",
+    "$lucceTags",
 ];
 /// Further field of `java.lang.Thread` for the lab's recordings of calls. In a thread that has not begun: which part of the
 /// recording it continues.

@@ -7,16 +7,17 @@ use lucce_bytecode::{
 
 use crate::class_analysis::find_frame_hiding;
 use crate::helpers::{
-    AFTER_CLONE, AFTER_DOWNCALL, ALLOC, ALLOC_HERE, ARRAYS, BEFORE_CLONE, BEGIN_SCOPE,
-    CODE_CHANGED, COUNT_OBJECT, COUNT_OBJECT_HERE, COUNT_OBJECTS, COUNT_REFLECTED,
-    COUNT_REFLECTED_HERE, COUNT_TEXTS, COUNT_TRACE, CURRENT, DOWNCALL, END_SCOPE, ENTER, ENTER_AT,
-    ENTER_COUNTED, ENTER_FIRST, ENTER_FIRST_COUNTED, ENTER_PINNED, ENTER_PREMAIN,
-    ENTER_PREMAIN_COUNTED, ENTER_THREAD, ENTER_THREAD_COUNTED, ENTER_UPCALL, ENTER_VM, ENTER_VM_AT,
-    ENTER_VM_COUNTED, EVENT, EXIT, EXIT_PINNED, EXIT_UNTRACKED, EXIT_UPCALL, EXIT_VM, INHERITED,
-    KEEP_MESSAGE, NEW_BYTES_FOR, PUBLISH, PUBLISH_HERE, PUBLISH_NATIVE, PUBLISH_SWITCHING,
-    PUBLISH_UNTRACKED, REDIRECT_ASKING, REDIRECT_DEFINITION, REDIRECT_HIDING, RESTORE,
-    RESTORE_UPCALL, TO_CARRIER, TO_VIRTUAL, UNSEEN, UNSEEN_COPY, UNSEEN_NEW, UNWIND_DOWNCALL,
-    UNWIND_VM, array_helper, new_fields,
+    AFTER_CLONE, AFTER_DOWNCALL, ALLOC, ALLOC_HERE, ARRAYS, BEFORE_CLONE, BEGIN_REQUEST,
+    BEGIN_REQUEST_OF, BEGIN_SCOPE, CODE_CHANGED, COUNT_OBJECT, COUNT_OBJECT_HERE, COUNT_OBJECTS,
+    COUNT_REFLECTED, COUNT_REFLECTED_HERE, COUNT_TEXTS, COUNT_TRACE, CURRENT, DOWNCALL,
+    END_REQUEST, END_REQUEST_FROM_VM, END_SCOPE, END_TASK, ENTER, ENTER_AT, ENTER_COUNTED,
+    ENTER_FIRST, ENTER_FIRST_COUNTED, ENTER_PINNED, ENTER_PREMAIN, ENTER_PREMAIN_COUNTED,
+    ENTER_THREAD, ENTER_THREAD_COUNTED, ENTER_UPCALL, ENTER_VM, ENTER_VM_AT, ENTER_VM_COUNTED,
+    EVENT, EXIT, EXIT_PINNED, EXIT_UNTRACKED, EXIT_UPCALL, EXIT_VM, INHERITED, KEEP_MESSAGE,
+    NEW_BYTES_FOR, PUBLISH, PUBLISH_HERE, PUBLISH_NATIVE, PUBLISH_SWITCHING, PUBLISH_UNTRACKED,
+    REDIRECT_ASKING, REDIRECT_DEFINITION, REDIRECT_HIDING, RESTORE, RESTORE_UPCALL, TO_CARRIER,
+    TO_VIRTUAL, UNSEEN, UNSEEN_COPY, UNSEEN_NEW, UNWIND_DOWNCALL, UNWIND_VM, array_helper,
+    new_fields,
 };
 use crate::inherited;
 use crate::instrumentation::{
@@ -26,7 +27,8 @@ use crate::jdk::foreign;
 use crate::jdk::intrinsics::INTRINSICS;
 use crate::jdk::recorder;
 use crate::jdk::roles::{calls_to_restore, role_name, switch_frame_kind, unshown_frame};
-use crate::kinds::{self, EventKindSet, hooks_of_kinds};
+use crate::jdk::tasks;
+use crate::kinds::{self, EventKindSet, THREAD, hooks_of_kinds};
 use crate::object_creation::unseen_places;
 
 /// What the hooks of a method with a slot do beyond the default mode.
@@ -125,6 +127,7 @@ pub fn plan_class(
     for (index, instrumentation) in instrumentations.iter().enumerate() {
         let id = first_method + index as u32;
         let entry_site = instrumentation.counts_entries().then_some(site as i32);
+        let request = find_request(instrumentation, site as i32);
         let here = instrumentation.needs_no_slot_local && hooks.needs_no_slot_address();
         let inserts = instrumentation.places.iter().flat_map(|place| {
             let inserts = insertions_at(place, (instrumentation, here), site as i32, native_site);
@@ -140,7 +143,20 @@ pub fn plan_class(
             if recorder::may_call_untracked(role_name(class, hooks.trusted), name) {
                 method.exit = Some(EXIT_UNTRACKED);
             }
+            if hooks.kinds.contains(&THREAD)
+                && !here
+                && !hooks.needs_lab_helpers()
+                && tasks::ends_with_task(role_name(class, hooks.trusted), name)
+            {
+                method.exit = Some(END_TASK);
+                method.unwind = Some(END_TASK);
+            }
             count_entries(&mut method, instrumentation.frame, entry_site);
+            if let Some(request) = request
+                && !hooks.needs_lab_helpers()
+            {
+                open_requests(&mut method, instrumentation.frame, request);
+            }
             if here {
                 method.entry = None;
             }
@@ -158,6 +174,42 @@ pub fn plan_class(
         plan.inherited = Some(INHERITED);
     }
     plan
+}
+
+/// Returns the hook that opens requests, if the method receives them. `first_site`: the site of its first place.
+fn find_request(
+    instrumentation: &MethodInstrumentation,
+    first_site: i32,
+) -> Option<CodeInsertion<'static>> {
+    let mut sites = (first_site..).zip(&instrumentation.places);
+    sites.find_map(|(site, place)| match &place.kind {
+        HookSiteKind::Request(entry) if entry.needs_argument() => Some(CodeInsertion::MarkLocal {
+            helper: BEGIN_REQUEST_OF,
+            site,
+            local: 1,
+        }),
+        HookSiteKind::Request(_) => Some(CodeInsertion::Mark {
+            helper: BEGIN_REQUEST,
+            site,
+        }),
+        _ => None,
+    })
+}
+
+/// Makes the method open a request at its entry, and close it however it ends.
+fn open_requests(
+    method: &mut MethodPlan<'static>,
+    frame: FrameKind,
+    request: CodeInsertion<'static>,
+) {
+    let end = match frame {
+        FrameKind::OwnSlot => END_REQUEST,
+        FrameKind::VmEntered => END_REQUEST_FROM_VM,
+        _ => return,
+    };
+    method.begin = Some(request);
+    method.exit = Some(end);
+    method.unwind = Some(end);
 }
 
 /// Makes the entry hook also count or record, if entries have a site.
@@ -225,6 +277,7 @@ fn method_plan(
             helper: entry,
             argument: None,
         }),
+        begin: None,
         exit,
         unwind,
         inserts,
@@ -250,7 +303,7 @@ fn insertions_at(
     let after_dup = |helper| CodeInsertion::AfterDup { helper, site };
     let in_its_place = |helper| CodeInsertion::ReplaceWithContext { helper, site };
     let inserts = match &place.kind {
-        HookSiteKind::Entry => Vec::new(),
+        HookSiteKind::Entry | HookSiteKind::Request(_) => Vec::new(),
         HookSiteKind::Untracked => vec![CodeInsertion::Mark {
             helper: PUBLISH_UNTRACKED,
             site,

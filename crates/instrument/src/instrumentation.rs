@@ -1,5 +1,7 @@
 //! The instrumentation of a method before ids are known: its frame kind and its hook places.
 
+use crate::requests::RequestEntry;
+
 /// How a method takes part in the shadow stack.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FrameKind {
@@ -75,6 +77,8 @@ pub enum HookSiteKind {
     FrameHiding,
     /// The method's entry, where entries are counted or recorded.
     Entry,
+    /// The entry of a method that receives requests.
+    Request(RequestEntry),
     /// The frame continues in a given context; [`HookSiteKind::ScopeEnd`] ends that.
     Scope,
     ScopeEnd,

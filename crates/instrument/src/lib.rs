@@ -5,7 +5,7 @@
 //!           │                                                                                          for the rewriter
 //!           ├─ about calls: api_calls, object_creation, `jdk::leaf_methods`, `jdk::intrinsics`
 //!           ├─ about methods: `jdk::roles`, `jdk::vm_calls`
-//!           └─ about counted kinds of events: kinds
+//!           └─ about counted kinds of events: kinds, requests
 //! ```
 //!
 //! Read `instrumentation` first: each method has one [`FrameKind`] and a list of [`HookPlace`]s. Then read
@@ -30,6 +30,7 @@ mod insertions;
 mod old_hooks;
 mod out_of_scope;
 mod published_calls;
+pub mod requests;
 
 pub use class_analysis::{InstrumentationOptions, analyze_class, is_bound};
 pub use helpers::{HELPER_PREFIX, INHERITED, TRANSFORM};

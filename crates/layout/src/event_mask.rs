@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering, PoisonError};
 
-pub use crate::event_bits::{FOLLOW, OWN};
+pub use crate::event_bits::{FOLLOW, ORIGINS, OWN, TAGS};
 
 /// The requested kinds, and whether they count now.
 pub struct EventMask {
@@ -35,6 +35,8 @@ struct EventMaskRequest {
     ended: Option<Instant>,
     /// Whether submissions to other threads are reported to the agent.
     follows_tasks: bool,
+    /// Bits that are set even while nothing counts: what hooks do besides counting.
+    permanent: u64,
 }
 
 /// The time during which the mask was open.
@@ -65,6 +67,7 @@ impl EventMask {
             delayed: false,
             ended: None,
             follows_tasks: false,
+            permanent: 0,
         };
         request.publish_mask(word);
         EventMask {
@@ -96,6 +99,11 @@ impl EventMask {
         let mut was_delayed = false;
         self.change_request(|request| was_delayed = std::mem::take(&mut request.delayed));
         was_delayed
+    }
+
+    /// Sets bits that stay set while nothing counts.
+    pub fn set_permanent(&self, bits: u64) {
+        self.change_request(|request| request.permanent |= bits);
     }
 
     /// Ends a stop. The mask opens unless a pause between bursts closes it.
@@ -212,7 +220,7 @@ impl EventMaskRequest {
         };
         // Relaxed: no other memory depends on it. Threads see it soon.
         if let Some(word) = word {
-            word.store(open, Ordering::Relaxed);
+            word.store(open | self.permanent, Ordering::Relaxed);
         }
     }
 }

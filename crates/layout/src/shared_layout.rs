@@ -67,8 +67,14 @@ shared_constants! {
     CLONING: usize = 56;
     /// Bytes of the message of an exception, until its trace is counted.
     MESSAGE_BYTES: usize = 64;
+    /// The slot of the frame with the thread's open request; 0: none.
+    REQUEST_SLOT: usize = 72;
+    /// The number of the thread's tags; 0: it has none.
+    TAG_SET: usize = 80;
+    /// The slot of the innermost frame that runs a task under other tags than its thread's; 0: none.
+    TAGGED_TASK_SLOT: usize = 88;
     /// With `stream=on`: where the thread's next event is written.
-    STREAM_CURSOR: usize = 72;
+    STREAM_CURSOR: usize = 96;
 
     // ---- fields for contexts that continue elsewhere: see `tasks` ---------------------------------------------------
 
@@ -76,6 +82,8 @@ shared_constants! {
     SCHEDULING: i64 = -1;
     /// Field of a task that was submitted in several contexts.
     SEVERAL: i64 = -1;
+    /// Field of a task that was submitted under several sets of tags.
+    SEVERAL_TAGS: i32 = -1;
 
     // ---- the index of per-thread counters: see `thread_counters` ----------------------------------------------------
 

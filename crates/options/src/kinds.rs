@@ -170,8 +170,8 @@ impl KindConflict {
 }
 
 /// All kinds, by name.
-pub static ALL: [&EventKindInfo; 9] = [
-    &ALLOC, &OBJECTS, &SAMPLES, &CALL, &EXCEPTION, &IO, &LEAK, &LOCK, &THREAD,
+pub static ALL: [&EventKindInfo; 10] = [
+    &ALLOC, &OBJECTS, &SAMPLES, &CALL, &EXCEPTION, &IO, &LEAK, &LOCK, &REQUEST, &THREAD,
 ];
 
 /// Allocations in the log: shown first.
@@ -384,6 +384,36 @@ pub static LOCK: EventKindInfo = EventKindInfo {
     log_kinds: &[&LOCK_WAITS],
     has_hooks: true,
     can_come_later: true,
+    ..PLAIN
+};
+
+/// Requests in the log.
+static REQUESTS: KindDescriptor = KindDescriptor::named("request");
+
+/// Requests, messages and jobs that the program receives. Each opens a tag `request=NAME`.
+pub static REQUEST: EventKindInfo = EventKindInfo {
+    name: "request",
+    summary: "requests: HTTP (servlets, Spring, JAX-RS, `com.sun.net.httpserver`, Netty), gRPC, Kafka, JMS, scheduled jobs; \
+              each opens a [tag](../guide/api-and-log-correlation.md#requests)",
+    mask_bit: 1 << 9,
+    log_kinds: &[&REQUESTS],
+    has_hooks: true,
+    can_come_later: true,
+    is_everywhere: false,
+    conflicts: &[
+        (
+            KindConflict::Attach,
+            "events=request counts in hooks, which need the agent from the start (-agentpath)",
+        ),
+        (
+            KindConflict::OtherTracking,
+            "events=request needs tracking=lazy",
+        ),
+        (
+            KindConflict::Static,
+            "events=request does not go with encoding=static",
+        ),
+    ],
     ..PLAIN
 };
 

@@ -37,6 +37,7 @@ impl RecordingOptions {
             check_mode(setting, entry.modes, mode)?;
             entry.apply(&mut options, setting)?;
         }
+        options.complete_events();
         options.check_combinations(mode)?;
         Ok(options)
     }
@@ -54,6 +55,7 @@ impl RecordingOptions {
                 }
             }
         }
+        options.complete_events();
         options
     }
 

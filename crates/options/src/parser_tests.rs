@@ -6,7 +6,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use crate::entry::{OptionEntry, OptionGroup, OptionModes, OptionValue};
-use crate::kinds::{ALLOC, EXCEPTION, IO, LOCK, THREAD};
+use crate::kinds::{ALLOC, EXCEPTION, IO, LOCK, REQUEST, THREAD};
 use crate::*;
 
 fn parse(text: &str) -> Result<RecordingOptions, OptionError> {
@@ -304,9 +304,26 @@ fn control_of_all_kinds_prepares_them() {
     let all = of("events=none,ctl=all").hooked_events();
     assert_eq!(
         all,
-        EventSelection::from_kinds(&[&ALLOC, &EXCEPTION, &IO, &LOCK, &THREAD])
+        EventSelection::from_kinds(&[&ALLOC, &EXCEPTION, &IO, &LOCK, &REQUEST, &THREAD])
     );
     assert_eq!(of("events=io").hooked_events(), of("events=io").events);
+}
+
+#[test]
+fn requests_are_recorded_beside_other_kinds() {
+    let both = EventSelection::from_kinds(&[&IO, &REQUEST]);
+    for text in ["events=io,requests=auto", "requests=auto,events=io"] {
+        let options = parse(text).unwrap();
+        assert_eq!(options.events, both);
+        assert_eq!(
+            parse(&options.to_text(StartMode::WithJvm)).unwrap(),
+            options
+        );
+    }
+    let hookless = parse("events=exception,requests=auto").unwrap();
+    assert!(!hookless.is_hookless());
+    assert!(parse("requests=auto,record=calls").is_err());
+    assert!(parse("requests=auto,tracking=cct").is_err());
 }
 
 #[test]

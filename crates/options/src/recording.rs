@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use lucce_filter::{ClassFilter, PatternList};
 
-use crate::kinds::{ALLOC, CALL, EventKindSet};
+use crate::kinds::{ALLOC, CALL, EventKindSet, REQUEST, THREAD};
 use crate::selection::EventSelection;
 use crate::{BurstOptions, StartDelay};
 
@@ -15,6 +15,10 @@ pub struct RecordingOptions {
     /// The log's path; see [`crate::placeholders`].
     pub out: PathBuf,
     pub events: EventSelection,
+    /// Requests are recorded in addition to `events`.
+    pub requests: bool,
+    /// A task has the tags of the code that submitted it.
+    pub tags_follow_tasks: bool,
     /// When counting begins; `None`: at once.
     pub delay: Option<StartDelay>,
     /// Count in bursts only.
@@ -174,6 +178,8 @@ impl RecordingOptions {
         RecordingOptions {
             out: PathBuf::from("lucce-%p-%t.lucce"),
             events: EventSelection::from_kinds(&[&ALLOC]),
+            requests: false,
+            tags_follow_tasks: true,
             delay: None,
             burst: None,
             verify: 0,
@@ -202,6 +208,14 @@ impl RecordingOptions {
             app: PatternList::default(),
             attached_alloc: None,
             refusal_file: None,
+        }
+    }
+
+    /// Adds the kinds that other options than `events=` ask for.
+    pub(crate) fn complete_events(&mut self) {
+        if self.requests {
+            let request = EventKindSet::default().with_kind(&REQUEST);
+            self.events = self.events.with_kinds(request);
         }
     }
 
@@ -234,6 +248,25 @@ impl RecordingOptions {
             false => EventKindSet::default(),
         };
         self.events.with_kinds(later).with_kinds(recorded)
+    }
+
+    /// The kinds whose hooks classes get. The hooks of `thread` also pass tags on to tasks.
+    #[must_use]
+    pub fn kinds_in_code(&self) -> EventKindSet {
+        let kinds = self.hooked_events().kinds_in_code();
+        match self.passes_tags() {
+            true => kinds.with_kind(&THREAD),
+            false => kinds,
+        }
+    }
+
+    /// Whether tasks keep the tags of the code that submits them.
+    #[must_use]
+    pub fn passes_tags(&self) -> bool {
+        self.tags_follow_tasks
+            && self.tracking == TrackingMode::Lazy
+            && !self.records_calls()
+            && !self.has_static_graph()
     }
 
     /// Whether no class has hooks: all selected events are rare, and the VM itself reports them.

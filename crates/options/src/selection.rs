@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::kinds::{
     ALL, ALLOC, EventKindInfo, EventKindSet, IntervalArgument, KindArgument, KindConflict,
-    KindDescriptor, LEAK, SAMPLES,
+    KindDescriptor, LEAK, REQUEST, SAMPLES,
 };
 use crate::names::unknown_name;
 use crate::{OptionError, event_mask, units};
@@ -60,14 +60,16 @@ fn event_names() -> impl Iterator<Item = &'static str> {
     kinds.filter(|name| !name.contains('=')).chain([NONE])
 }
 
-/// Whether the agent's own events have this name, in the log or in exported files.
+/// Whether only the agent's own events have this name, in the log or in exported files. Programs may count `request`
+/// themselves.
 #[must_use]
 pub fn is_agent_event(name: &str) -> bool {
     let is_kind = |kind: &KindDescriptor| {
         let exported = kind.pprof.is_some_and(|names| names.contains(&name));
         kind.is_kind(name) || exported
     };
-    is_event_name(name) || KindDescriptor::iter_all().any(is_kind)
+    let is_own = is_event_name(name) || KindDescriptor::iter_all().any(is_kind);
+    is_own && name != REQUEST.name
 }
 
 /// The names of the kinds with these bits of the event mask.

@@ -11,6 +11,7 @@ use lucce_filter::PatternList;
 use crate::entry::{
     OptionChoice, OptionConflict, OptionEntry, OptionGroup, OptionModes, OptionText, OptionValue,
 };
+use crate::kinds::REQUEST;
 use crate::placeholders::check_placeholders;
 use crate::recording::{
     AllocationSampling, ClassCacheOption, ControlMode, EncodingChoice, InstrumentScope, LogLevel,
@@ -55,6 +56,54 @@ pub static OPTION_TABLE: [OptionEntry; 28] = [
                   `CallContext.event` are always recorded.",
         group: OptionGroup::Events,
         modes: OptionModes::Both,
+        ..PLAIN
+    },
+    OptionEntry {
+        name: "requests",
+        value: OptionValue::Choice(&[
+            OptionChoice {
+                name: "off",
+                summary: "",
+                needs_lab: false,
+                set: |options| options.requests = false,
+            },
+            OptionChoice {
+                name: "auto",
+                summary: "Adds `request` to `events=`.",
+                needs_lab: false,
+                set: |options| options.requests = true,
+            },
+        ]),
+        default: "off",
+        summary: "Count requests, and [tag their events](../guide/api-and-log-correlation.md#requests)",
+        group: OptionGroup::Events,
+        conflicts: &[OptionConflict {
+            combination: "`events=request` with `calls=on`",
+            reason: "",
+            message: "events=request does not go with calls=on",
+            applies: |options| options.records_calls() && options.events.has_kind(&REQUEST),
+        }],
+        ..PLAIN
+    },
+    OptionEntry {
+        name: "tags",
+        value: OptionValue::Choice(&[
+            OptionChoice {
+                name: "tasks",
+                summary: "Tasks of executors and virtual threads have the tags of their submitter.",
+                needs_lab: false,
+                set: |options| options.tags_follow_tasks = true,
+            },
+            OptionChoice {
+                name: "thread",
+                summary: "A tag belongs to its thread alone.",
+                needs_lab: false,
+                set: |options| options.tags_follow_tasks = false,
+            },
+        ]),
+        default: "tasks",
+        summary: "The reach of a tag",
+        group: OptionGroup::Events,
         ..PLAIN
     },
     OptionEntry {

@@ -14,6 +14,7 @@ pub enum GroupKey {
     Type(Option<u32>),
     Thread(u32),
     Tag(u32),
+    Request(u32),
     Class(u32),
     Package(u32),
     Method(u32),
@@ -58,6 +59,7 @@ impl MergedProfile {
             GroupBy::Type => Some(GroupKey::Type(row.what)),
             GroupBy::Thread => Some(GroupKey::Thread(self.tagged_thread(row).thread)),
             GroupBy::Tag => Some(GroupKey::Tag(self.tagged_thread(row).tags)),
+            GroupBy::Request => Some(GroupKey::Request(self.tagged_thread(row).request)),
             GroupBy::Class | GroupBy::Package | GroupBy::Method | GroupBy::Line => None,
         };
         let mut nodes: HashMap<NodeId, u64> = HashMap::new();
@@ -85,7 +87,11 @@ impl MergedProfile {
         is_wanted: impl Fn(&MergedCounter) -> bool,
     ) -> HashMap<GroupKey, u64> {
         let keys = match by {
-            GroupBy::Context | GroupBy::Type | GroupBy::Thread | GroupBy::Tag => {
+            GroupBy::Context
+            | GroupBy::Type
+            | GroupBy::Thread
+            | GroupBy::Tag
+            | GroupBy::Request => {
                 return self.sum_by_group(run, measure, by, is_wanted);
             }
             GroupBy::Class | GroupBy::Package | GroupBy::Method | GroupBy::Line => {
@@ -146,6 +152,7 @@ impl MergedProfile {
         let none = TaggedThread {
             thread: u32::MAX,
             tags: u32::MAX,
+            request: u32::MAX,
         };
         self.names
             .tagged_threads
@@ -186,6 +193,7 @@ impl MergedProfile {
             }
             GroupKey::Thread(thread) => text(names.threads.get(thread), "?"),
             GroupKey::Tag(tags) => text(names.tags.get(tags), "?"),
+            GroupKey::Request(request) => text(names.requests.get(request), "?"),
             GroupKey::Class(class) => text(names.classes.get(class), "?"),
             GroupKey::Package(class) => {
                 let class = names.classes.get(class).map_or("", String::as_str);

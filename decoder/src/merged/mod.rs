@@ -41,7 +41,7 @@ use crate::idle::find_idle_contexts;
 use crate::kinds::{ALLOC, ALLOCATION};
 use crate::measure::Measure;
 use crate::profile::{Profile, ProgressTick};
-use crate::tags::format_thread_tags;
+use crate::tags::{format_thread_tags, request_of_tags};
 
 /// The events of several runs.
 #[derive(Default)]
@@ -367,9 +367,11 @@ impl<'p> RunNames<'p> {
     fn number_tagged_thread(&mut self, thread: ThreadId) -> u32 {
         let (names, profile) = (&mut *self.names, self.profile);
         *self.tagged_threads.entry(thread).or_insert_with(|| {
+            let tags = format_thread_tags(profile, thread);
             let tagged_thread = TaggedThread {
                 thread: names.threads.intern_value(profile.thread_name(thread)),
-                tags: names.tags.intern_value(format_thread_tags(profile, thread)),
+                request: names.requests.intern_value(request_of_tags(&tags)),
+                tags: names.tags.intern_value(tags),
             };
             names.tagged_threads.intern_value(tagged_thread)
         })

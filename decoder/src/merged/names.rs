@@ -97,6 +97,8 @@ impl FrameIdentity {
 pub struct TaggedThread {
     pub thread: u32,
     pub tags: u32,
+    /// The request among the tags.
+    pub request: u32,
 }
 
 /// A kind of event, with its unit.
@@ -118,6 +120,7 @@ pub struct MergedNames {
     pub threads: ValueInterner<String>,
     /// Tags as [`Profile::tags_of`] formats them.
     pub tags: ValueInterner<String>,
+    pub requests: ValueInterner<String>,
     pub tagged_threads: ValueInterner<TaggedThread>,
     pub kinds: ValueInterner<KindName>,
     /// Frames that are identified by content id only.

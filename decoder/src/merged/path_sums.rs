@@ -8,6 +8,7 @@ use super::{MergedCounter, MergedProfile, MergedRun};
 use crate::call_tree::{CallTree, TreeFrameKey};
 use crate::frame::StackFrame;
 use crate::kinds::ALLOC;
+use crate::tags::request_of_tags;
 
 /// The events of one kind and one path.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -49,6 +50,7 @@ impl MergedProfile {
             let tagged_thread = TaggedThread {
                 thread: names.threads.intern_value(String::new()),
                 tags: names.tags.intern_value(sum.tags.clone()),
+                request: names.requests.intern_value(request_of_tags(&sum.tags)),
             };
             counted.push(MergedCounter {
                 node,

@@ -53,6 +53,10 @@ fn method_plan(
     let is_constructor = method.name == "<init>";
     MethodPlan {
         entry: Some(entry(index)),
+        begin: index.is_multiple_of(3).then_some(CodeInsertion::Mark {
+            helper: MARK,
+            site: index as i32,
+        }),
         exit: Some(hook("exit", "(J)V")),
         unwind: (!is_constructor).then_some(hook("unwind", "(J)V")),
         inserts: inserts(scan),

@@ -54,6 +54,12 @@ final class LucceRtNatives {
     static native void recordHookEvent(
             long ts, int kind, long number, int site, Object object, long amount, long passed);
 
+    /** A method that receives requests begins, in the frame with slot `p`. */
+    static native void openRequest(long ts, long number, int site, Object argument, long p);
+
+    /** The method with the open request ends. */
+    static native void closeRequest(long ts);
+
     static native int resolveTrace(long ts, Object thrown, Object trace, long bytes, long text);
 
     static native long resolveObjectWord(Class<?> type, Object made);
@@ -64,7 +70,7 @@ final class LucceRtNatives {
 
     // ---- tasks
 
-    static native void submitTask(Object task, long number);
+    static native void submitTask(long ts, Object task, long number);
 
     static native void rejectTask(Object task);
 
@@ -81,6 +87,12 @@ final class LucceRtNatives {
     static native void endTask(long ts, long p);
 
     static native long taskContext(long ts, Object task, long number, long p, int method);
+
+    /** The frame with slot `p` starts to run a task that was submitted under these tags. */
+    static native void beginTaggedTask(long ts, int tags, long p);
+
+    /** The frame has finished the task. */
+    static native void endTaggedTask(long ts, long p);
 
     static native long scopeContext(long number, int method);
 }

@@ -35,6 +35,20 @@ public class LucceRtTasks {
         publishSite(p, site);
     }
 
+    /** As beforeStart. A virtual thread has the tags of the code that starts it. */
+    @Hidden @DontInline
+    public static void beforeVirtualStart(Thread child, long p, int site) {
+        if (LIVE && isCounted(TAGS)) child.$lucceTags = tagSet(Thread.currentThread());
+        beforeStart(child, p, site);
+    }
+
+    /** Called before a thread is started for one task: the thread has the tags of the code that submits the task. */
+    @Hidden @DontInline
+    public static void beforeTaskStart(Object child, long p, int site) {
+        if (LIVE && isCounted(TAGS) && child != null) ((Thread) child).$lucceTags = tagSet(Thread.currentThread());
+        publishSite(p, site);
+    }
+
     /** As starts, for code without hooks: the agent asks the VM for the context. */
     @Hidden @DontInline
     public static void beforeStartUntracked(Thread child, long p, int site) {
@@ -54,6 +68,50 @@ public class LucceRtTasks {
     private static final class Fields {
         static final long FUTURE = Memory.U.objectFieldOffset(FutureTask.class, "$lucceOrigin");
         static final long FORKED = Memory.U.objectFieldOffset(ForkJoinTask.class, "$lucceOrigin");
+        static final long FUTURE_TAGS = Memory.U.objectFieldOffset(FutureTask.class, "$lucceTags");
+        static final long FORKED_TAGS = Memory.U.objectFieldOffset(ForkJoinTask.class, "$lucceTags");
+    }
+
+    // A task also carries the tags of its submitter, if tags are in use: their number and 1. 0: it was not submitted since, so it
+    // runs under its thread's tags. SEVERAL_TAGS: under none.
+
+    private static int tagSet(Thread t) {
+        return t.$lucceState == 0 ? 0 : (int) Memory.U.getLong(t.$lucceState + TAG_SET);
+    }
+
+    private static void storeTags(Object task, long field, int tags) {
+        Unsafe u = Memory.U;
+        if (u.compareAndSetInt(task, field, 0, tags)) return;
+        if (u.getIntVolatile(task, field) != tags) u.putIntVolatile(task, field, SEVERAL_TAGS);
+    }
+
+    private static void forgetTags(Object task, long field) {
+        int tags = Memory.U.getIntVolatile(task, field);
+        if (tags != SEVERAL_TAGS) Memory.U.compareAndSetInt(task, field, tags, 0);
+    }
+
+    /** The frame with slot `p` runs a task that carries these tags. */
+    @Hidden
+    private static void switchTags(Thread t, int tags, long p) {
+        if (tags == 0 || !hasState(t) || !ownsSlot(t, p)) return;
+        int set = tags == SEVERAL_TAGS ? 0 : tags - 1;
+        if (set != tagSet(t)) beginTaggedTask(t.$lucceState, set, p);
+    }
+
+    /** The frame with slot `p` has finished its task. */
+    @Hidden
+    private static void restoreTags(long p) {
+        Thread t = Thread.currentThread();
+        if (t.$lucceState == 0) return;
+        long slot = Memory.U.getLong(t.$lucceState + TAGGED_TASK_SLOT);
+        if (slot != 0 && slot - p >= 0) endTaggedTask(t.$lucceState, p);
+    }
+
+    /** A method that has run one task ends. */
+    @Hidden @DontInline
+    public static void endTask(long p) {
+        if (LIVE) restoreTags(p);
+        restore(p);
     }
 
     /** A task is submitted to an executor. */
@@ -67,8 +125,22 @@ public class LucceRtTasks {
             return;
         }
         if (!ownsSlot(t, p)) return;
+        boolean isTagged = isCounted(TAGS);
+        if (isTagged) {
+            int tags = tagSet(t) + 1;
+            if (task instanceof FutureTask) {
+                storeTags(task, Fields.FUTURE_TAGS, tags);
+            } else if (task instanceof ForkJoinTask) {
+                storeTags(task, Fields.FORKED_TAGS, tags);
+            }
+        }
         long number = countByType(p, site, THREAD);
-        if (number == 0) return;
+        if (number == 0) {
+            if (isTagged && !(task instanceof FutureTask) && !(task instanceof ForkJoinTask) && hasState(t)) {
+                submitTask(t.$lucceState, task, 0);
+            }
+            return;
+        }
         boolean isPlain = false;
         if (task instanceof FutureTask) {
             storeOrigin(task, Fields.FUTURE, number);
@@ -76,7 +148,7 @@ public class LucceRtTasks {
             storeOrigin(task, Fields.FORKED, number);
         } else {
             isPlain = true;
-            submitTask(task, number);
+            submitTask(t.$lucceState, task, number);
         }
         if (isCounted(FOLLOW)) handTask(task, number, isPlain ? 1 : 0);
     }
@@ -88,11 +160,13 @@ public class LucceRtTasks {
         if (!LIVE || task == null) return;
         if (task instanceof FutureTask) {
             forgetOrigin(task, Fields.FUTURE);
+            forgetTags(task, Fields.FUTURE_TAGS);
             if (isCounted(FOLLOW)) takeBackTask(task);
         } else if (task instanceof ForkJoinTask) {
             forgetOrigin(task, Fields.FORKED);
+            forgetTags(task, Fields.FORKED_TAGS);
             if (isCounted(FOLLOW)) takeBackTask(task);
-        } else {
+        } else if (isCounted(ORIGINS | TAGS)) {
             rejectTask(task);
         }
     }
@@ -117,17 +191,24 @@ public class LucceRtTasks {
         long number = 0;
         Thread t = Thread.currentThread();
         if (task instanceof FutureTask) {
-            // The field stays: a periodic task runs again.
+            // The fields stay: a periodic task runs again.
+            if (isCounted(TAGS)) switchTags(t, Memory.U.getIntVolatile(task, Fields.FUTURE_TAGS), p);
             number = Memory.U.getLongVolatile(task, Fields.FUTURE);
             if (number == 0) return;
             if (isCounted(FOLLOW)) beginTask(t.$lucceState, task, number, p);
         } else if (task instanceof ForkJoinTask) {
-            // The field is cleared below: the task may be forked again.
+            // The fields are cleared: the task may be forked again.
+            if (isCounted(TAGS)) {
+                int tags = Memory.U.getIntVolatile(task, Fields.FORKED_TAGS);
+                if (tags == SEVERAL_TAGS || tags == 0 || Memory.U.compareAndSetInt(task, Fields.FORKED_TAGS, tags, 0)) switchTags(t, tags, p);
+            }
             number = Memory.U.getLongVolatile(task, Fields.FORKED);
             if (number == 0) return;
             // Called before the field shows that the task has begun.
             if (isCounted(FOLLOW)) beginTask(t.$lucceState, task, number, p);
             if (number != SEVERAL && !Memory.U.compareAndSetLong(task, Fields.FORKED, number, 0)) return;
+        } else if (!isCounted(ORIGINS | TAGS)) {
+            return;
         } else if (isCounted(FOLLOW)) {
             beginTask(t.$lucceState, task, 0, p);
         }
@@ -141,7 +222,10 @@ public class LucceRtTasks {
     @Hidden @ForceInline
     public static void afterRun(long p, int site) {
         forgetOrigin(p);
-        if (LIVE && isCounted(FOLLOW)) endTask(Thread.currentThread().$lucceState, p);
+        if (LIVE) {
+            if (isCounted(FOLLOW)) LucceRtNatives.endTask(Thread.currentThread().$lucceState, p);
+            restoreTags(p);
+        }
         publishSite(p, site);
     }
 

@@ -114,7 +114,7 @@ impl HookedClassCache {
             return HookedClassCache::default();
         };
         let hooks = hooks_for_loader(agent, ClassLoaderId::BOOT);
-        let kinds = (options.hooked_events().kinds_in_code(), options.is_idle());
+        let kinds = (options.kinds_in_code(), options.is_idle());
         let key = hash_bytes(format!("{own:x} {hooks:?} {kinds:?}").as_bytes());
         let known = cache_folder::open(&folder, &cache_folder::file_name(key));
         HookedClassCache(Some(CacheFile {

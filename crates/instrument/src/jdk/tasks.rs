@@ -10,12 +10,18 @@ const FORK_JOIN_POOL: &str = "java/util/concurrent/ForkJoinPool";
 const FORK_JOIN_TASK: &str = "java/util/concurrent/ForkJoinTask";
 const FUTURE_TASK: &str = "java/util/concurrent/FutureTask";
 const VIRTUAL_THREAD: &str = "java/lang/VirtualThread";
+/// `CompletableFuture` uses it on machines with at most two processors.
+const THREAD_PER_TASK: &str = "java/util/concurrent/CompletableFuture$ThreadPerTaskExecutor";
 
 /// What a call means for code that continues on another thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TaskCall {
-    /// It starts the thread `this`.
+    /// It starts the platform thread `this`.
     Start,
+    /// It starts the virtual thread `this`.
+    StartVirtual,
+    /// An executor without a pool starts the thread on top of the stack for one task.
+    StartForTask,
     /// An executor receives a task, in this local or on top of the stack.
     Submit(Option<u8>),
     /// The executor rejects the task in this local.
@@ -43,13 +49,17 @@ pub fn find_task_call(
     call: &MethodCall<'_>,
 ) -> Option<TaskCall> {
     if method == "start" && call.owner == class && STARTING.contains(&(class, &*call.name)) {
-        return Some(TaskCall::Start);
+        return Some(match class {
+            VIRTUAL_THREAD => TaskCall::StartVirtual,
+            _ => TaskCall::Start,
+        });
     }
     match (class, method, &*call.name) {
         (POOL, "execute", "get") if is_first(scan, call) => Some(TaskCall::Submit(Some(1))),
         (POOL, "execute", "reject") => Some(TaskCall::Reject(1)),
         (POOL, "runWorker", "run") => Some(TaskCall::Run),
         (POOL, "runWorker", "afterExecute") => Some(TaskCall::Finish),
+        (THREAD_PER_TASK, "execute", "start") => Some(TaskCall::StartForTask),
         (SCHEDULED_POOL, "delayedExecute", "add") => Some(TaskCall::Submit(None)),
         // The scheduler of virtual threads calls this.
         (FORK_JOIN_POOL, "lazySubmit", _) => None,
@@ -69,6 +79,12 @@ pub fn find_task_call(
 fn is_first(scan: &CodeScan<'_>, call: &MethodCall<'_>) -> bool {
     let first = scan.calls.iter().find(|other| other.name == call.name);
     first.is_some_and(|first| first.bci == call.bci)
+}
+
+/// Whether the method runs one task and has no hook behind it: its own ends are the task's.
+#[must_use]
+pub fn ends_with_task(class: &str, method: &str) -> bool {
+    (class, method) == (FORK_JOIN_TASK, "doExec")
 }
 
 /// What a method's frame says about the owner of the frames above it.
@@ -105,14 +121,17 @@ pub fn method_role(class: &str, method: &str) -> Option<MethodRole> {
     }
 }
 
-/// Returns the field that is added to a class of tasks; the helper class explains it.
-pub fn task_field(class: &str) -> Option<NewField<'static>> {
+/// Returns the fields that are added to a class of tasks; the helper class explains them.
+pub fn task_fields(class: &str) -> Vec<NewField<'static>> {
     const PUBLIC_VOLATILE_TRANSIENT_SYNTHETIC: u16 = 0x10C1;
-    [FUTURE_TASK, FORK_JOIN_TASK]
-        .contains(&class)
-        .then_some(NewField {
-            name: "$lucceOrigin",
-            descriptor: "J",
-            access: PUBLIC_VOLATILE_TRANSIENT_SYNTHETIC,
-        })
+    if ![FUTURE_TASK, FORK_JOIN_TASK].contains(&class) {
+        return Vec::new();
+    }
+    let fields = [("$lucceOrigin", "J"), ("$lucceTags", "I")];
+    let fields = fields.map(|(name, descriptor)| NewField {
+        name,
+        descriptor,
+        access: PUBLIC_VOLATILE_TRANSIENT_SYNTHETIC,
+    });
+    fields.to_vec()
 }

@@ -1,6 +1,6 @@
 //! `events=alloc`: allocations by Java code, with a hook behind each instruction and each call that makes an object.
 
-use lucce_bytecode::{CodeScan, MethodCall, NewField};
+use lucce_bytecode::{MethodCall, NewField};
 
 use crate::api_calls::allocation_site_kind;
 use crate::helpers::public_field;
@@ -31,8 +31,8 @@ impl EventHooks for AllocationHooks {
         message_local(at.class, name, descriptor, call).map(HookSiteKind::ThrowableMessage)
     }
 
-    fn find_places(&self, scan: &CodeScan<'_>) -> Vec<HookPlace> {
-        let places = scan.allocations.iter().map(|alloc| HookPlace {
+    fn find_places(&self, at: &AnalyzedMethod<'_>) -> Vec<HookPlace> {
+        let places = at.scan.allocations.iter().map(|alloc| HookPlace {
             bci: alloc.bci,
             kind: allocation_site_kind(alloc),
         });

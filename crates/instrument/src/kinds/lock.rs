@@ -3,7 +3,7 @@
 //! The VM reports monitors; a hook publishes the site before `monitorenter`. Calls that park a thread are replaced by a
 //! helper that parks it.
 
-use lucce_bytecode::{CodeInsertion, CodeScan, HelperMethod, MethodCall};
+use lucce_bytecode::{CodeInsertion, HelperMethod, MethodCall};
 
 use crate::helpers::{DURATIONS, helper_of};
 use crate::instrumentation::{HookPlace, HookSiteKind};
@@ -72,8 +72,8 @@ impl EventHooks for LockHooks {
         find_park(at.class, call).map(|which| HookSiteKind::EventCall(event_call(&LOCK, which)))
     }
 
-    fn find_places(&self, scan: &CodeScan<'_>) -> Vec<HookPlace> {
-        let places = scan.monitors.iter().map(|bci| HookPlace {
+    fn find_places(&self, at: &AnalyzedMethod<'_>) -> Vec<HookPlace> {
+        let places = at.scan.monitors.iter().map(|bci| HookPlace {
             bci: *bci,
             kind: HookSiteKind::Monitor,
         });

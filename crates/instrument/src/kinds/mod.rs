@@ -13,6 +13,7 @@ mod alloc;
 mod call;
 mod io;
 mod lock;
+mod request;
 mod thread;
 
 use std::sync::LazyLock;
@@ -28,20 +29,23 @@ use alloc::AllocationHooks;
 use call::EntryCountHooks;
 use io::IoHooks;
 use lock::LockHooks;
+use request::RequestHooks;
 use thread::ThreadStartHooks;
 
 pub use lucce_options::event_mask;
 pub use lucce_options::kinds::{
     ALL, ALLOC, ALLOCATIONS, BYTES, CALL, EXCEPTION, EXCEPTIONS, EventKindInfo, EventKindSet, IO,
-    KindConflict, KindDescriptor, LEAK, LOCK, LOCK_WAITS, NANOS, OBJECTS, SAMPLES, TASKS, THREAD,
+    KindConflict, KindDescriptor, LEAK, LOCK, LOCK_WAITS, NANOS, OBJECTS, REQUEST, SAMPLES, TASKS,
+    THREAD,
 };
 
 /// The kinds with hooks, each with its hooks.
-static HOOKS: [(&EventKindInfo, &dyn EventHooks); 5] = [
+static HOOKS: [(&EventKindInfo, &dyn EventHooks); 6] = [
     (&ALLOC, &AllocationHooks),
     (&CALL, &EntryCountHooks),
     (&IO, &IoHooks),
     (&LOCK, &LockHooks),
+    (&REQUEST, &RequestHooks),
     (&THREAD, &ThreadStartHooks),
 ];
 
@@ -55,7 +59,7 @@ pub trait EventHooks: Sync {
     ) -> Option<HookSiteKind>;
 
     /// Returns the places of events that are not calls.
-    fn find_places(&self, _scan: &CodeScan<'_>) -> Vec<HookPlace> {
+    fn find_places(&self, _at: &AnalyzedMethod<'_>) -> Vec<HookPlace> {
         Vec::new()
     }
 

@@ -14,7 +14,7 @@ use super::{AnalyzedMethod, EventHooks, TASKS, THREAD, event_call};
 pub(super) struct ThreadStartHooks;
 
 /// The meaning of each call number: its index in this list.
-const CALLS: [TaskCall; 8] = [
+const CALLS: [TaskCall; 10] = [
     TaskCall::Start,
     TaskCall::Submit(None),
     TaskCall::Submit(Some(0)),
@@ -23,12 +23,17 @@ const CALLS: [TaskCall; 8] = [
     TaskCall::Run,
     TaskCall::Finish,
     TaskCall::Schedule,
+    TaskCall::StartVirtual,
+    TaskCall::StartForTask,
 ];
 
 const BEFORE_START: HelperMethod<'static> = task("beforeStart", "(Ljava/lang/Thread;JI)V");
+const BEFORE_VIRTUAL_START: HelperMethod<'static> =
+    task("beforeVirtualStart", "(Ljava/lang/Thread;JI)V");
 /// For classes out of scope.
 const BEFORE_START_UNTRACKED: HelperMethod<'static> =
     task("beforeStartUntracked", "(Ljava/lang/Thread;JI)V");
+const BEFORE_TASK_START: HelperMethod<'static> = task("beforeTaskStart", "(Ljava/lang/Object;JI)V");
 const BEFORE_SUBMIT: HelperMethod<'static> = task("beforeSubmit", "(Ljava/lang/Object;JI)V");
 const BEFORE_REJECT: HelperMethod<'static> = task("beforeReject", "(Ljava/lang/Object;JI)V");
 const BEFORE_RUN: HelperMethod<'static> = task("beforeRun", "(Ljava/lang/Object;JI)V");
@@ -61,6 +66,8 @@ impl EventHooks for ThreadStartHooks {
         let task_call = CALLS.get(usize::from(which)).into_iter();
         let insert = task_call.map(|task_call| match *task_call {
             TaskCall::Start => local(BEFORE_START, 0),
+            TaskCall::StartVirtual => local(BEFORE_VIRTUAL_START, 0),
+            TaskCall::StartForTask => top(BEFORE_TASK_START),
             TaskCall::Submit(Some(task)) => local(BEFORE_SUBMIT, task),
             TaskCall::Submit(None) => top(BEFORE_SUBMIT),
             TaskCall::Reject(task) => local(BEFORE_REJECT, task),
@@ -73,7 +80,7 @@ impl EventHooks for ThreadStartHooks {
 
     fn counted_as(&self, which: u8) -> Option<&'static str> {
         match CALLS.get(usize::from(which))? {
-            TaskCall::Start => Some(THREAD.name),
+            TaskCall::Start | TaskCall::StartVirtual => Some(THREAD.name),
             TaskCall::Submit(_) => Some(TASKS.name),
             _ => None,
         }
@@ -85,7 +92,10 @@ impl EventHooks for ThreadStartHooks {
         at: &AnalyzedMethod<'_>,
     ) -> Vec<(u16, CodeInsertion<'static>)> {
         let mut calls = at.scan.calls.iter();
-        let start = calls.find(|call| find_task_call(at, call) == Some(TaskCall::Start));
+        let start = calls.find(|call| {
+            let call = find_task_call(at, call);
+            matches!(call, Some(TaskCall::Start | TaskCall::StartVirtual))
+        });
         let insert = CodeInsertion::MarkLocal {
             helper: BEFORE_START_UNTRACKED,
             // A class out of scope has no sites.
@@ -96,13 +106,17 @@ impl EventHooks for ThreadStartHooks {
     }
 
     fn added_fields(&self, class: &str, in_scope: bool) -> Vec<NewField<'static>> {
-        let field = in_scope.then(|| tasks::task_field(class)).flatten();
-        field.into_iter().collect()
+        match in_scope {
+            true => tasks::task_fields(class),
+            false => Vec::new(),
+        }
     }
 
     fn called_helpers(&self) -> Vec<HelperMethod<'static>> {
         vec![
             BEFORE_START,
+            BEFORE_VIRTUAL_START,
+            BEFORE_TASK_START,
             BEFORE_START_UNTRACKED,
             BEFORE_SUBMIT,
             BEFORE_REJECT,

@@ -13,6 +13,8 @@ public class Thread implements Runnable {
     public long $lucceState;
     /** Until the thread begins: the context id that started it. */
     public long $lucceOrigin;
+    /** Until the thread begins: the tags that it begins with. */
+    public long $lucceTags;
 
     public static native Thread currentThread();
 

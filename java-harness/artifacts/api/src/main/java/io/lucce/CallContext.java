@@ -109,8 +109,8 @@ public final class CallContext {
      * }
      * }</pre>
      *
-     * <p>A tag is this thread's alone, a platform thread's or a virtual one's: a task that runs in another thread opens
-     * its own. Tags may be nested; within one of the same key the inner value holds. To open and close one takes about a
+     * <p>Tasks of the JDK's executors and virtual threads have the tags of the code that submits or starts them, unless the
+     * agent's option {@code tags=thread} is set. Tags may be nested; within one of the same key the inner value holds. To open and close one takes about a
      * microsecond, events cost what they always cost.
      *
      * @param key what is told apart, such as {@code endpoint}: at most 16 keys, of at most 200 characters

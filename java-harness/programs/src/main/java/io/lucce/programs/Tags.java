@@ -7,8 +7,6 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
-import java.util.concurrent.ExecutorService;
-import java.util.concurrent.Executors;
 
 /**
  * Opens tags, and knows what it does under each: prints {@code tags|events|sum|markers} for each set at its end.
@@ -160,13 +158,13 @@ public final class Tags {
         for (Thread thread : threads()) {
             thread.join();
         }
-        ExecutorService pool = Executors.newFixedThreadPool(2);
-        try (CallContext.Tag tag = CallContext.tag("endpoint", "/submits")) {
-            // A task in another thread is under none.
-            pool.submit(() -> work("(no tag)", 1)).get();
-            work("endpoint=/submits", 1);
+        try (CallContext.Tag tag = CallContext.tag("endpoint", "/starts")) {
+            // A started thread is under none. See TaggedTasks for tasks.
+            Thread started = new Thread(() -> work("(no tag)", 1), "started");
+            started.start();
+            started.join();
+            work("endpoint=/starts", 1);
         }
-        pool.shutdown();
         expected.forEach((tags, sums) -> System.out.println(tags.replace("\n", "\\n") + "|" + sums[0] + "|" + sums[1] + "|" + sums[2]));
         Check.done();
     }

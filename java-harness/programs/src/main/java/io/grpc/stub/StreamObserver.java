@@ -1,0 +1,4 @@
+package io.grpc.stub;
+
+/** Of the same name as the library's, for programs that need no library. */
+public interface StreamObserver<V> {}

@@ -1,0 +1,4 @@
+package jakarta.servlet;
+
+/** Of the same name as the library's, for programs that need no library. */
+public interface ServletRequest {}

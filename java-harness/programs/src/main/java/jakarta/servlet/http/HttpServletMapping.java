@@ -1,0 +1,6 @@
+package jakarta.servlet.http;
+
+/** Of the same name as the library's, for programs that need no library. */
+public interface HttpServletMapping {
+    String getPattern();
+}

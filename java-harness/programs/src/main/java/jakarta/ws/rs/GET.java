@@ -1,0 +1,10 @@
+package jakarta.ws.rs;
+
+import java.lang.annotation.Retention;
+import java.lang.annotation.RetentionPolicy;
+
+/** Of the same name as the library's, for programs that need no library. */
+@Retention(RetentionPolicy.RUNTIME)
+public @interface GET {
+
+}

@@ -1,0 +1,10 @@
+package org.springframework.jms.annotation;
+
+import java.lang.annotation.Retention;
+import java.lang.annotation.RetentionPolicy;
+
+/** Of the same name as the library's, for programs that need no library. */
+@Retention(RetentionPolicy.RUNTIME)
+public @interface JmsListener {
+    String destination();
+}
