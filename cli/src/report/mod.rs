@@ -1,10 +1,11 @@
 //! `lucce report`: prints where memory was allocated, or where other events happened.
 //!
-//! Reading order: `context_report` (the whole), `report_head` (the run), `listing` (contexts), `sum_table` (`--by`),
+//! Reading order: `context_report` (the whole), `report_head` (the run), `own_lines` (lines of own code), `listing` (contexts), `sum_table` (`--by`),
 //! `tree` (`--tree`).
 
 mod context_report;
 mod listing;
+mod own_lines;
 mod report_head;
 mod sum_table;
 mod totals;
@@ -15,8 +16,8 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use lucce_decoder::{
-    ALLOC, ContextList, EventContext, GroupBy, KindDescriptor, KindTotal, Measure, MergedCounter,
-    MergedProfile, Profile, compute_coverage, list_recorded_kinds,
+    ALLOC, ContextList, EventContext, FrameDisplay, GroupBy, KindDescriptor, KindTotal, Measure,
+    MergedCounter, MergedProfile, Profile, compute_coverage, list_recorded_kinds,
 };
 
 use super::output::{lock_stdout, write_json};
@@ -29,6 +30,7 @@ use super::{
 };
 use context_report::{ContextReport, ReportBody};
 use listing::ContextRows;
+use own_lines::{OwnLines, is_own_code_mixed};
 use totals::ReportTotals;
 
 /// Print what allocates most, or where other events happened: contexts with their stack traces, sums by type, class, package,
@@ -64,6 +66,9 @@ pub struct ReportArgs {
     /// Sort key [default: value; count for events without values]
     #[arg(long, value_name = "KEY", value_enum)]
     sort: Option<SortArg>,
+    /// Frames of text: `own` groups contexts by line of own code and folds other frames; `all`; or at most N frames of each context
+    #[arg(long, value_name = "own|all|N", default_value = "own")]
+    frames: FrameDisplay,
     /// Report waits of idle pool threads too, instead of one line for them (kinds that count time)
     #[arg(long)]
     idle: bool,
@@ -160,6 +165,11 @@ impl ReportArgs {
     fn sorted_measure(&self) -> Option<Measure> {
         self.sort.and_then(SortArg::to_measure)
     }
+
+    /// Whether other frames than those of own code are folded. JSON has all frames.
+    fn is_focused(&self) -> bool {
+        self.frames == FrameDisplay::Focused && !self.json
+    }
 }
 
 /// The request of a report.
@@ -196,22 +206,43 @@ impl<'r> ReportRequest<'r> {
         }
         let largest_first = |context: &EventContext| (Reverse(context.amount(value)), context.id);
         contexts.list.sort_by_key(largest_first);
-        let totals = ReportTotals::new(kind, &contexts.list);
-        let idle = ReportTotals::new(kind, &idle.list);
+        let totals = ReportTotals::sum_contexts(kind, contexts.list.iter());
+        let idle = ReportTotals::sum_contexts(kind, idle.list.iter());
+        let mut lacks_own_code = false;
+        if args.is_focused() {
+            let ids: Vec<_> = contexts.list.iter().map(|context| context.id).collect();
+            let focus = profile.find_focus(&ids);
+            lacks_own_code = !focus.is_empty() && focus.iter().all(|focus| focus.own.is_none());
+            if is_own_code_mixed(&focus) {
+                let by = (&totals, value);
+                let lines = OwnLines::new(profile, kind, by, &contexts.list, &focus, args);
+                let body = ReportBody::OwnLines(Box::new(lines));
+                let mut report = ContextReport::new(profile, &contexts, kind, (totals, body));
+                report.sorted_by = value;
+                return self.print_report(report, &contexts, idle);
+            }
+        }
         let whole = value.select_amount(totals.value, totals.count);
         let shown = listing::select_listed(&contexts.list, args, value, whole);
-        let rows = ContextRows::new(profile, kind, (&totals, value), shown, args.across_threads);
+        let display = match args.frames {
+            // The traces have nothing to fold.
+            FrameDisplay::Focused => FrameDisplay::All,
+            chosen => chosen,
+        };
+        let style = (args.across_threads, display);
+        let rows = ContextRows::new(profile, kind, (&totals, value), shown, style);
         let number = rows.list.len();
         warn_if_traces_are_large(rows.estimate_bytes(args.json), number as u64, false);
         let left = contexts.list.get(number..).unwrap_or_default();
         let body = ReportBody::Contexts {
             contexts: Box::new(rows),
-            rest: args
-                .threshold
-                .is_set()
-                .then(|| ReportTotals::new(kind, left)),
+            different: contexts.list.len() as u64,
+            rest: ReportTotals::sum_contexts(kind, left.iter()),
         };
-        self.print_report(&contexts, (totals, idle), body)
+        let mut report = ContextReport::new(profile, &contexts, kind, (totals, body));
+        report.sorted_by = value;
+        report.lacks_own_code = lacks_own_code;
+        self.print_report(report, &contexts, idle)
     }
 
     /// Reports sums. Each context is decoded once; its node in the tree has everything needed.
@@ -244,20 +275,20 @@ impl<'r> ReportRequest<'r> {
             SumLayout::Table(by) => ReportBody::Sums(sum_table::SumTable::new(&summed, args, by)),
             SumLayout::Tree(by) => ReportBody::Tree(tree::ReportTree::new(&summed, args, by)),
         };
-        self.print_report(&left_out, (totals, idle), body)
+        let report = ContextReport::new(profile, &left_out, kind, (totals, body));
+        self.print_report(report, &left_out, idle)
     }
 
     /// Prints a report. `contexts`: what was left out, and damage.
     fn print_report(
         &self,
+        mut report: ContextReport<'_>,
         contexts: &ContextList,
-        (totals, idle): (ReportTotals, ReportTotals),
-        body: ReportBody<'_>,
+        idle: ReportTotals,
     ) -> Result<CommandStatus, CommandError> {
         let (args, profile, kind) = (self.args, self.profile, self.kind);
         let is_whole = !args.stream && args.selection.is_whole_kind() && !profile.is_restricted();
         let is_whole = is_whole && ALLOC.is_kind(&kind.name);
-        let mut report = ContextReport::new(profile, contexts, kind, (totals, body));
         report.coverage = is_whole.then(|| compute_coverage(profile).ok()).flatten();
         report.idle = (idle.contexts > 0).then_some(idle);
         let is_none = report.totals.count == 0 && report.idle.is_none();
