@@ -14,7 +14,7 @@ use std::hash::Hash;
 use std::path::PathBuf;
 
 use lucce_decoder::{
-    ALLOC, GroupBy, GroupKey, Measure, MergedCounter, MergedProfile, NodeId, Profile,
+    ALLOC, FrameDisplay, GroupBy, GroupKey, Measure, MergedCounter, MergedProfile, NodeId, Profile,
 };
 
 pub use change_row::ChangeRow;
@@ -22,6 +22,7 @@ pub use run_facts::{CompareRemark, RemarkSeverity, RunFacts};
 pub use shifts::{LineShift, LineShifts};
 
 use super::amounts::format_amount;
+use super::frame_args::FrameArgs;
 use super::output::grouped;
 use super::progress::ProgressMeter;
 use super::selection::{RowFilter, SelectedRun, Selection};
@@ -43,6 +44,8 @@ pub struct CompareArgs {
     #[arg(long)]
     pub idle: bool,
     #[command(flatten)]
+    pub frame_args: FrameArgs,
+    #[command(flatten)]
     pub selection: Selection,
 }
 
@@ -61,6 +64,8 @@ pub struct RunComparison {
     /// The unit of amounts.
     pub unit: String,
     pub kind: String,
+    /// Which frames of contexts the text shows.
+    pub display: FrameDisplay,
     measure: Measure,
     number: u32,
     /// The divisor of amounts, by run.
@@ -112,6 +117,9 @@ impl RunComparison {
         let mut compared = RunComparison {
             filter: what.selection.event_filter().build_row_filter(&joined),
             old: old.len(),
+            display: what
+                .frame_args
+                .resolve_display(joined.names.is_own_code_mixed()),
             measure: Measure::Value,
             per: vec![1.0; joined.runs.len()],
             merged: joined,

@@ -5,7 +5,7 @@ use std::fmt::{self, Display};
 use std::io::{self, IsTerminal, Write, stdout};
 use std::sync::OnceLock;
 
-use lucce_decoder::{StackFrame, TraceLine, is_jdk_name};
+use lucce_decoder::{FoldedLine, StackFrame, is_jdk_name};
 
 /// The styles of a terminal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -37,7 +37,7 @@ impl TerminalStyle {
     }
 
     /// Shows folded frames and frames of the JDK faint.
-    fn style_line<'l, 'f>(self, line: &'l TraceLine<'f>) -> StyledText<&'l TraceLine<'f>> {
+    fn style_line<'l, 'f>(self, line: &'l FoldedLine<'f>) -> StyledText<&'l FoldedLine<'f>> {
         let is_faint = line.frame.is_none_or(StackFrame::is_jdk_frame);
         self.apply_code(if is_faint { FAINT } else { "" }, line)
     }
@@ -58,7 +58,7 @@ impl TerminalStyle {
 }
 
 /// Writes the lines of a folded trace, as the JVM prints them under an exception.
-pub fn write_trace(lines: &[TraceLine<'_>], out: &mut impl Write) -> io::Result<()> {
+pub fn write_trace(lines: &[FoldedLine<'_>], out: &mut impl Write) -> io::Result<()> {
     let style = TerminalStyle::for_stdout();
     let mut lines = lines.iter();
     lines.try_for_each(|line| writeln!(out, "\t{}", style.style_line(line)))

@@ -13,7 +13,7 @@
 //! 4. Archives that the project has just built: in `target` or `build` below the working directory.
 //! 5. Classes below the main class's package, wherever they came from.
 //!
-//! If a log names no locations, all classes but the JDK's are the program's own.
+//! Proxies that frameworks generate are library code. If a log names no locations, all classes but the JDK's are the program's own.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -179,6 +179,9 @@ impl<'p> ProgramLaunch<'p> {
         if let Some(module) = class.location.and_then(|at| at.strip_prefix("jrt:/")) {
             return self.classify_module(module, class.name);
         }
+        if is_generated_proxy(class.name) {
+            return CodeOrigin::Library;
+        }
         let is_own = match class.location {
             None => self.has_no_locations || self.is_below_own_package(class.name),
             Some(location) => {
@@ -294,6 +297,19 @@ pub(crate) fn project_package(class: &str) -> Option<&str> {
         true => ends.get(2).and_then(|end| package.get(..*end)),
         false => Some(two),
     }
+}
+
+/// Whether frameworks generated the class as a proxy of another one: it has the package of the program, but no source.
+fn is_generated_proxy(class: &str) -> bool {
+    const MARKS: [&str; 6] = [
+        "$$SpringCGLIB$$",
+        "$$EnhancerBySpringCGLIB$$",
+        "$$FastClassBySpringCGLIB$$",
+        "$HibernateProxy$",
+        "$Proxy$_$$_WeldClientProxy",
+        "_ClientProxy",
+    ];
+    MARKS.iter().any(|mark| class.contains(mark))
 }
 
 fn is_launcher(class: &str) -> bool {

@@ -9,35 +9,21 @@ use crate::context_walk::{ContextWalker, PathFold};
 use crate::fingerprint::{FrameStep, frame_step, map_contexts};
 use crate::profile::Profile;
 
-/// The frames of a context by which it is named.
+/// The own code of a context.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ContextFocus {
     /// The innermost frame of own code.
     pub own: Option<ContextFrame>,
-    /// The innermost frame of a library.
-    library: Option<ContextFrame>,
-    /// The innermost frame.
-    event: Option<ContextFrame>,
     /// Whether a frame is not own code.
     pub has_other_code: bool,
 }
 
 impl ContextFocus {
-    /// The frame that names the context, as
-    /// [`innermost_application_frame`](crate::StackFrame::innermost_application_frame) chooses it.
-    #[must_use]
-    pub fn main_frame(&self) -> Option<ContextFrame> {
-        self.own.or(self.library).or(self.event)
-    }
-
     fn with_callee(mut self, frame: ContextFrame, origin: CodeOrigin) -> ContextFocus {
-        self.event = Some(frame);
         match origin {
             CodeOrigin::Application => self.own = Some(frame),
-            CodeOrigin::Library => self.library = Some(frame),
-            CodeOrigin::Jdk => {}
+            CodeOrigin::Library | CodeOrigin::Jdk => self.has_other_code = true,
         }
-        self.has_other_code |= origin != CodeOrigin::Application;
         self
     }
 }
@@ -74,8 +60,6 @@ impl<F: FnMut(MethodId) -> CodeOrigin> PathFold for FocusFold<'_, F> {
     type Value = ContextFocus;
     const EMPTY: ContextFocus = ContextFocus {
         own: None,
-        library: None,
-        event: None,
         has_other_code: false,
     };
     const MEMO_SPACING: u64 = 16;

@@ -28,7 +28,7 @@ pub enum FrameDisplay {
 
 /// One line of a trace: a frame, folded frames, or a frame with those that follow it.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct TraceLine<'f> {
+pub struct FoldedLine<'f> {
     pub frame: Option<&'f StackFrame>,
     pub folded: FoldedFrames,
 }
@@ -54,17 +54,17 @@ impl FrameDisplay {
     pub fn fold_frames<'f>(
         self,
         innermost_first: impl IntoIterator<Item = &'f StackFrame>,
-    ) -> Vec<TraceLine<'f>> {
+    ) -> Vec<FoldedLine<'f>> {
         let frames = innermost_first.into_iter().enumerate();
         let frames: Vec<_> = frames
             .map(|(number, frame)| (self.shows_frame(number, frame), frame))
             .collect();
         let runs = frames.chunk_by(|(a, _), (b, _)| a == b);
         let lines = runs.flat_map(|run| match run {
-            [(false, _), ..] if self.folds_run(run.len()) => vec![TraceLine::from_folded(run)],
+            [(false, _), ..] if self.folds_run(run.len()) => vec![FoldedLine::from_folded(run)],
             _ => run
                 .iter()
-                .map(|(_, frame)| TraceLine::from_frame(frame))
+                .map(|(_, frame)| FoldedLine::from_frame(frame))
                 .collect(),
         });
         lines.collect()
@@ -86,7 +86,7 @@ impl FrameDisplay {
 
 /// Shortens a folded trace to at most `max` lines (at least [`MIN_TRACE_LINES`]); the last line folds the rest.
 #[must_use]
-pub fn shorten_trace(mut lines: Vec<TraceLine<'_>>, max: usize) -> Vec<TraceLine<'_>> {
+pub fn shorten_trace(mut lines: Vec<FoldedLine<'_>>, max: usize) -> Vec<FoldedLine<'_>> {
     let max = max.max(MIN_TRACE_LINES);
     if lines.len() <= max {
         return lines;
@@ -94,7 +94,7 @@ pub fn shorten_trace(mut lines: Vec<TraceLine<'_>>, max: usize) -> Vec<TraceLine
     // The innermost own frame is the third line if frames are folded in front of it.
     if max == MIN_TRACE_LINES
         && lines.get(1).is_some_and(|line| !line.is_own())
-        && lines.get(2).is_some_and(TraceLine::is_own)
+        && lines.get(2).is_some_and(FoldedLine::is_own)
     {
         let between = lines.remove(1);
         if let Some(first) = lines.first_mut() {
@@ -107,25 +107,25 @@ pub fn shorten_trace(mut lines: Vec<TraceLine<'_>>, max: usize) -> Vec<TraceLine
     let rest = lines.split_off(max - 1);
     let mut folded = FoldedFrames::default();
     rest.iter().for_each(|line| folded.add_line(line));
-    lines.push(TraceLine {
+    lines.push(FoldedLine {
         frame: None,
         folded,
     });
     lines
 }
 
-impl<'f> TraceLine<'f> {
-    fn from_frame(frame: &'f StackFrame) -> TraceLine<'f> {
-        TraceLine {
+impl<'f> FoldedLine<'f> {
+    fn from_frame(frame: &'f StackFrame) -> FoldedLine<'f> {
+        FoldedLine {
             frame: Some(frame),
             folded: FoldedFrames::default(),
         }
     }
 
-    fn from_folded(frames: &[(bool, &StackFrame)]) -> TraceLine<'f> {
+    fn from_folded(frames: &[(bool, &StackFrame)]) -> FoldedLine<'f> {
         let mut folded = FoldedFrames::default();
         frames.iter().for_each(|(_, frame)| folded.add_frame(frame));
-        TraceLine {
+        FoldedLine {
             frame: None,
             folded,
         }
@@ -160,7 +160,7 @@ impl FoldedFrames {
         }
     }
 
-    fn add_line(&mut self, line: &TraceLine<'_>) {
+    fn add_line(&mut self, line: &FoldedLine<'_>) {
         if let Some(frame) = line.frame {
             self.add_frame(frame);
         }
@@ -231,7 +231,7 @@ impl fmt::Display for FoldedFrames {
 }
 
 /// The line of a trace: `at a.b.C.m(C.java:12)`, `… 41 library frames (org.springframework)`, or both.
-impl fmt::Display for TraceLine<'_> {
+impl fmt::Display for FoldedLine<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let between = match self.frame {
             Some(frame) => {
@@ -286,7 +286,7 @@ mod frame_fold_tests {
         frames.collect()
     }
 
-    fn texts(lines: &[TraceLine<'_>]) -> Vec<String> {
+    fn texts(lines: &[FoldedLine<'_>]) -> Vec<String> {
         lines.iter().map(ToString::to_string).collect()
     }
 
@@ -355,7 +355,7 @@ mod frame_fold_tests {
                 let lines = display.fold_frames(&frames);
                 let shortened = (3..6).map(|max| shorten_trace(lines.clone(), max));
                 for lines in [lines.clone()].into_iter().chain(shortened) {
-                    let counted: u64 = lines.iter().map(TraceLine::frame_count).sum();
+                    let counted: u64 = lines.iter().map(FoldedLine::frame_count).sum();
                     assert_eq!(counted, frames.len() as u64, "{letters} {lines:?}");
                     let shown: Vec<i32> = lines
                         .iter()
@@ -374,7 +374,7 @@ mod frame_fold_tests {
                     let shown = lines.iter().filter_map(|line| line.frame).filter(own);
                     assert_eq!(shown.count(), frames.iter().filter(own).count());
                     let is_single =
-                        |line: &TraceLine<'_>| line.frame.is_none() && line.frame_count() < 2;
+                        |line: &FoldedLine<'_>| line.frame.is_none() && line.frame_count() < 2;
                     assert!(!lines.iter().any(is_single), "{letters}");
                 }
                 assert!(shorten_trace(lines, 3).len() <= 3);

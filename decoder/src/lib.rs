@@ -103,7 +103,7 @@ pub use evidence::{LeakEvidence, LiveAmount, SnapshotPoint};
 pub use export::{ExportOptions, RunExport, export_run, has_followed_objects};
 pub use followed_objects::{FollowedObjects, LiveObjectCensus, LiveObjectRow, LiveObjectSnapshot};
 pub use frame::{StackFrame, is_jdk_name};
-pub use frame_fold::{FoldedFrames, FrameDisplay, MIN_TRACE_LINES, TraceLine, shorten_trace};
+pub use frame_fold::{FoldedFrames, FoldedLine, FrameDisplay, MIN_TRACE_LINES, shorten_trace};
 pub use idle::{IdleContexts, find_idle_contexts};
 pub use kinds::{ALLOC, ALLOCATION, EventTypeTable, KindDescriptor, KindTotal, LEAK, TypeInfo};
 pub use leaks::{LeakAnalysis, LeakFinding, LeakSuspect, SuspectVerdict, analyze_leaks};

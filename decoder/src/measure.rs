@@ -57,6 +57,8 @@ pub enum GroupBy {
     Method,
     /// Line, including callees
     Line,
+    /// Entry: the outermost own method of each context, such as an endpoint, a job or a listener
+    Entry,
     /// Thread
     Thread,
     /// Tag of the program (CallContext.tag)
@@ -64,13 +66,14 @@ pub enum GroupBy {
 }
 
 impl GroupBy {
-    pub const ALL: [GroupBy; 8] = [
+    pub const ALL: [GroupBy; 9] = [
         GroupBy::Context,
         GroupBy::Type,
         GroupBy::Class,
         GroupBy::Package,
         GroupBy::Method,
         GroupBy::Line,
+        GroupBy::Entry,
         GroupBy::Thread,
         GroupBy::Tag,
     ];
@@ -85,6 +88,7 @@ impl GroupBy {
             GroupBy::Package => "package",
             GroupBy::Method => "method",
             GroupBy::Line => "line",
+            GroupBy::Entry => "entry",
             GroupBy::Thread => "thread",
             GroupBy::Tag => "tag",
         }

@@ -1,7 +1,9 @@
 //! A Spring Boot program in one jar: class loaders of its own, proxies, generated classes and a server. Traces equal the
-//! VM's, and the fault that throws exceptions is counted exactly.
+//! VM's, the fault that throws exceptions is counted exactly, and reports name the guilty lines on their first screen.
 
-use lucce_tests::{Checked, Java, Jdk, Setup, ensure};
+use std::path::Path;
+
+use lucce_tests::{Checked, Java, Jdk, Lucce, Setup, ensure};
 use serde_json::json;
 
 use crate::{Test, test};
@@ -10,6 +12,28 @@ use crate::{Test, test};
 const REQUESTS: u64 = 20;
 /// Items without a price per request: orders of a customer times half of the items of each.
 const UNPRICED_ITEMS: u64 = 20 * 2;
+
+/// Lines of a screen.
+const SCREEN_LINES: usize = 50;
+/// For each fault: the options of the report, and the line of own code.
+const FAULTS: [(&[&str], &str); 4] = [
+    (
+        &["--event", "alloc", "--type", "AuditEntry"],
+        "AuditTrail.record(AuditTrail.java:16)",
+    ),
+    (
+        &["--event", "alloc", "--through", "ShopController"],
+        "OrderService.itemTotal(OrderService.java:31)",
+    ),
+    (
+        &["--event", "lock"],
+        "ShopController.reserve(ShopController.java:35)",
+    ),
+    (
+        &["--event", "exception"],
+        "PriceReader.cents(PriceReader.java:14)",
+    ),
+];
 
 pub fn tests(setup: &'static Setup) -> Vec<Test> {
     let tests = setup.jdks.iter().map(|jdk| {
@@ -23,7 +47,7 @@ fn check_shop(setup: &Setup, jdk: &Jdk) -> Checked {
     let jar = setup.harness.join("shop/target/shop.jar");
     let requests = format!("--shop.requests={REQUESTS}");
     let java = Java::new(setup, jdk, &format!("shop-{}", jdk.version))
-        .agent("events=alloc+exception,verify=1009")
+        .agent("events=alloc+exception+lock,verify=1009")
         .main(["-jar", &jar.to_string_lossy(), &requests]);
     let ended = java.run()?.expect(0)?;
     let is_right = ended.stdout.contains("0 wrong answers");
@@ -51,6 +75,51 @@ fn check_shop(setup: &Setup, jdk: &Jdk) -> Checked {
     ensure(thrown == REQUESTS * UNPRICED_ITEMS, || {
         format!("{thrown} exceptions, not {REQUESTS} × {UNPRICED_ITEMS}: {rows:#?}")
     })?;
+    for (options, line) in FAULTS {
+        check_first_screen(&java.lucce(), &java.log(), options, line)?;
+    }
+    check_entries(&java.lucce(), &java.log())?;
     java.clean();
     Ok(())
+}
+
+/// A report fits a screen, has no frames of libraries but those of events, and names the line.
+fn check_first_screen(lucce: &Lucce<'_>, log: &Path, options: &[&str], line: &str) -> Checked {
+    let log = log.to_string_lossy();
+    let args = [&["report", &*log], options].concat();
+    let report = lucce.text(0, &args)?;
+    let lines = report.lines().count();
+    ensure(lines <= SCREEN_LINES, || format!("{lines} lines: {report}"))?;
+    ensure(
+        report.contains(&format!("\tat io.lucce.shop.{line}")),
+        || format!("no line {line}: {report}"),
+    )
+}
+
+/// Each price without a number belongs to the endpoint that sums up a customer's orders.
+fn check_entries(lucce: &Lucce<'_>, log: &Path) -> Checked {
+    let log = log.to_string_lossy();
+    let through = r"io\.lucce\.shop\.PriceReader\.cents";
+    let args = [
+        "report",
+        &*log,
+        "--event",
+        "exception",
+        "--through",
+        through,
+        "--by",
+        "entry",
+        "--json",
+    ];
+    let report = lucce.json(&args)?;
+    let rows = report["rows"].as_array().ok_or("no rows")?;
+    let rows: Vec<_> = rows
+        .iter()
+        .map(|row| (row["name"].as_str(), row["count"].as_u64()))
+        .collect();
+    let entry = (
+        Some("io.lucce.shop.ShopController.total"),
+        Some(REQUESTS * UNPRICED_ITEMS),
+    );
+    ensure(rows == [entry], || format!("entries: {rows:?}"))
 }

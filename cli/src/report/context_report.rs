@@ -17,6 +17,9 @@ use super::totals::ReportTotals;
 use super::{sum_table, tree};
 use crate::output::{format_plural, grouped, percent_of};
 
+/// What the head says if frames are folded.
+const FOLDED: &str = "other frames are folded (--frames all)";
+
 #[derive(Serialize)]
 pub(super) struct ContextReport<'r> {
     pub(super) schema: &'static str,
@@ -195,16 +198,19 @@ impl<'r> ContextReport<'r> {
             ReportBody::OwnLines(lines) => {
                 (lines.row_count(), lines.different, "line", &lines.rest)
             }
-            ReportBody::Sums(_) | ReportBody::Tree(_) => return None,
+            ReportBody::Tree(tree) => return tree.is_folded.then(|| FOLDED.to_owned()),
+            ReportBody::Sums(_) => return None,
         };
-        let is_folded = matches!(self.body, ReportBody::OwnLines(_));
-        let folded = is_folded.then_some("other frames are folded (--frames all)");
+        let folded = matches!(self.body, ReportBody::OwnLines(_)).then_some(FOLDED);
         let shown = (rows < different).then(|| {
             let amount = |of: &ReportTotals| self.sorted_by.select_amount(of.value, of.count);
             let whole = amount(&self.totals);
-            let share = percent_of(whole.saturating_sub(amount(rest)), whole);
+            let share = percent_of(amount(rest), whole);
             let all = format_plural(different, what);
-            format!("shown: {} of {all}, {share:.2}%", grouped(rows))
+            format!(
+                "shown: {} of {all}, the others have {share:.2}%",
+                grouped(rows)
+            )
         });
         let parts: Vec<String> = shown.into_iter().chain(folded.map(str::to_owned)).collect();
         (!parts.is_empty()).then(|| parts.join("; "))

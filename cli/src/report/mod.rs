@@ -20,6 +20,7 @@ use lucce_decoder::{
     MergedCounter, MergedProfile, Profile, compute_coverage, list_recorded_kinds,
 };
 
+use super::frame_args::FrameArgs;
 use super::output::{lock_stdout, write_json};
 use super::progress::ProgressMeter;
 use super::selection::{EventFilter, RowClass, RowFilter, SelectedRun, Selection};
@@ -34,11 +35,12 @@ use own_lines::{OwnLines, is_own_code_mixed};
 use totals::ReportTotals;
 
 /// Print what allocates most, or where other events happened: contexts with their stack traces, sums by type, class, package,
-/// method, line, thread or tag, or a tree of calls.
+/// method, line, entry, thread or tag, or a tree of calls.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   lucce report run-1234.lucce --top 5 --sort count --type 'java\\.lang\\.String'
   lucce report run-1234.lucce --by method --sort total
+  lucce report run-1234.lucce --by entry --event exception
   lucce report run-1234.lucce --tree --through 'com\\.acme\\.'
   lucce report run-1234.lucce --tree --inverted --min-share 5
   lucce report run-1234.lucce --event lock
@@ -51,7 +53,7 @@ pub struct ReportArgs {
     /// Maximum number of contexts or sums; 0: all
     #[arg(long, value_name = "N", default_value_t = 10)]
     top: usize,
-    /// Sum up by this; with --tree the kind of its branches: class, package, method or line [default: context; with --tree method]
+    /// Sum up by this; with --tree the kind of its branches: class, package, method, line, or methods below entries [default: context; with --tree method]
     #[arg(long, value_name = "BY", value_enum)]
     by: Option<GroupBy>,
     /// Print a tree of calls from thread entries; branches below 1% are summed up (--min-share)
@@ -66,9 +68,8 @@ pub struct ReportArgs {
     /// Sort key [default: value; count for events without values]
     #[arg(long, value_name = "KEY", value_enum)]
     sort: Option<SortArg>,
-    /// Frames of text: `own` groups contexts by line of own code and folds other frames; `all`; or at most N frames of each context
-    #[arg(long, value_name = "own|all|N", default_value = "own")]
-    frames: FrameDisplay,
+    #[command(flatten)]
+    frame_args: FrameArgs,
     /// Report waits of idle pool threads too, instead of one line for them (kinds that count time)
     #[arg(long)]
     idle: bool,
@@ -147,16 +148,14 @@ fn resolve_kind(
 }
 
 fn check_args(args: &ReportArgs) -> Result<(), CommandError> {
-    let has_frames = !matches!(
-        args.by,
-        Some(GroupBy::Context | GroupBy::Type | GroupBy::Thread | GroupBy::Tag)
-    );
-    if args.tree && !has_frames {
+    let by = args.by.unwrap_or_default();
+    let has_tree = args.by.is_none() || by == GroupBy::Entry || by.includes_callees();
+    if args.tree && !has_tree {
         return Err(CommandError::Usage(
-            "--tree is one of classes, packages, methods or lines (--by)".into(),
+            "--tree is one of entries, classes, packages, methods or lines (--by)".into(),
         ));
     }
-    let has_callees = args.tree || (args.by.is_some() && has_frames);
+    let has_callees = args.tree || by.includes_callees();
     SortArg::check_total(args.sort, has_callees)
 }
 
@@ -168,7 +167,7 @@ impl ReportArgs {
 
     /// Whether other frames than those of own code are folded. JSON has all frames.
     fn is_focused(&self) -> bool {
-        self.frames == FrameDisplay::Focused && !self.json
+        self.frame_args.frames == FrameDisplay::Focused && !self.json
     }
 }
 
@@ -212,7 +211,10 @@ impl<'r> ReportRequest<'r> {
         if args.is_focused() {
             let ids: Vec<_> = contexts.list.iter().map(|context| context.id).collect();
             let focus = profile.find_focus(&ids);
-            lacks_own_code = !focus.is_empty() && focus.iter().all(|focus| focus.own.is_none());
+            // Old logs do not tell own code.
+            lacks_own_code = !focus.is_empty()
+                && !profile.code.has_no_locations()
+                && focus.iter().all(|focus| focus.own.is_none());
             if is_own_code_mixed(&focus) {
                 let by = (&totals, value);
                 let lines = OwnLines::new(profile, kind, by, &contexts.list, &focus, args);
@@ -224,12 +226,7 @@ impl<'r> ReportRequest<'r> {
         }
         let whole = value.select_amount(totals.value, totals.count);
         let shown = listing::select_listed(&contexts.list, args, value, whole);
-        let display = match args.frames {
-            // The traces have nothing to fold.
-            FrameDisplay::Focused => FrameDisplay::All,
-            chosen => chosen,
-        };
-        let style = (args.across_threads, display);
+        let style = (args.across_threads, args.frame_args.resolve_display(false));
         let rows = ContextRows::new(profile, kind, (&totals, value), shown, style);
         let number = rows.list.len();
         warn_if_traces_are_large(rows.estimate_bytes(args.json), number as u64, false);

@@ -40,6 +40,8 @@ pub struct OwnLines<'r> {
     pub different: u64,
     /// The sums of the lines that are not listed.
     pub rest: ReportTotals,
+    /// The sums of contexts without own code.
+    foreign: ReportTotals,
     sorted_by: Measure,
     whole: u64,
     /// Set with `--across-threads`.
@@ -72,7 +74,7 @@ impl<'r> OwnLines<'r> {
         args: &ReportArgs,
     ) -> Self {
         let whole = sorted_by.select_amount(totals.value, totals.count);
-        let mut groups = group_contexts(profile, contexts, focus);
+        let (mut groups, foreign) = group_contexts(profile, contexts, focus);
         let amount = |group: &[&EventContext]| {
             let amounts = group.iter().map(|context| context.amount(sorted_by));
             amounts.fold(0, u64::saturating_add)
@@ -94,6 +96,7 @@ impl<'r> OwnLines<'r> {
             rows: rows.collect(),
             different: groups.len() as u64,
             rest: ReportTotals::sum_contexts(kind, left.iter().flatten().copied()),
+            foreign: ReportTotals::sum_contexts(kind, foreign.into_iter()),
             sorted_by,
             whole,
             submissions: args.across_threads.then(|| index_submissions(profile)),
@@ -131,13 +134,27 @@ impl<'r> OwnLines<'r> {
                 writeln!(out)?;
             }
         }
-        match is_spaced {
-            true => Ok(()),
-            false => writeln!(out),
+        if !is_spaced {
+            writeln!(out)?;
         }
+        self.write_foreign(unit, out)
     }
 
-    /// `#1 45.15%  19.3 MB  200,000 × byte[], 3 types more; 12 contexts, 30.10% in the first  lucce:…  2d90…`
+    fn write_foreign(&self, unit: &str, out: &mut impl Write) -> io::Result<()> {
+        let ReportTotals { count, value, .. } = self.foreign;
+        if count == 0 {
+            return Ok(());
+        }
+        let amount = self.sorted_by.select_amount(value, count);
+        let share = percent_of(amount, self.whole);
+        let total = self.foreign.to_text(unit);
+        writeln!(
+            out,
+            "without own code (--frames all lists them): {share:.2}%, {total}"
+        )
+    }
+
+    /// `#1 45.15%  19.3 MB  200,000 × byte[] and 3 more types in 12 contexts, 30.10% in this one:  lucce:…  2d90…`
     fn write_head(
         &self,
         row: &OwnLine<'_>,
@@ -181,21 +198,25 @@ impl<'r> OwnLines<'r> {
     }
 }
 
-/// The contexts of each frame that names them.
+/// The contexts of each line of own code, and those without own code.
 fn group_contexts<'c>(
     profile: &Profile,
     contexts: &'c [EventContext],
     focus: &[ContextFocus],
-) -> Vec<Vec<&'c EventContext>> {
+) -> (Vec<Vec<&'c EventContext>>, Vec<&'c EventContext>) {
     let mut group_of_frame = HashMap::new();
-    let mut group_of_name: HashMap<Option<StackFrame>, usize> = HashMap::new();
+    let mut group_of_name: HashMap<StackFrame, usize> = HashMap::new();
     let mut groups: Vec<Vec<&EventContext>> = Vec::new();
+    let mut foreign = Vec::new();
     for (context, focus) in contexts.iter().zip(focus) {
-        let frame = focus.main_frame();
+        let Some(frame) = focus.own else {
+            foreign.push(context);
+            continue;
+        };
         // Several sites have one line, and several loaders may load one class.
         let group = *group_of_frame.entry(frame).or_insert_with(|| {
-            let name = frame.map(|frame| profile.code.resolve_frame(frame));
             let next = group_of_name.len();
+            let name = profile.code.resolve_frame(frame);
             *group_of_name.entry(name).or_insert(next)
         });
         if group == groups.len() {
@@ -205,7 +226,7 @@ fn group_contexts<'c>(
             group.push(context);
         }
     }
-    groups
+    (groups, foreign)
 }
 
 impl<'r> OwnLine<'r> {
@@ -232,7 +253,7 @@ impl<'r> OwnLine<'r> {
         Some(row)
     }
 
-    /// `200,000 × byte[], 3 types more`: the type of the shown context first.
+    /// `200,000 × byte[] and 3 more types`: the type with most events.
     fn format_types(&self, unit: &str) -> String {
         let most = self.types.iter().max_by_key(|(_, count)| **count);
         let (class, count) = most.map_or((None, 0), |(class, count)| (*class, *count));

@@ -21,7 +21,7 @@ use super::output::lock_stdout;
 use super::target::RunTarget;
 use super::{CommandError, CommandStatus, SortArg, prefix_path};
 
-/// Show what a JVM does now: events of the last seconds by context, type, class, package, method, line, thread or tag.
+/// Show what a JVM does now: events of the last seconds by context, type, class, package, method, line, entry, thread or tag.
 ///
 /// The JVM must have the agent (`lucce list`). Keys: left and right choose the list, `e` the next kind of events, `s` the sort key
 /// (value or count); up and down choose a row, Enter shows its trace (page up and page down scroll), space pauses, `d` copies the
@@ -71,6 +71,7 @@ pub fn run(args: &TopArgs) -> Result<CommandStatus, CommandError> {
     }
     let mut view = TopView::new(args.event.clone(), args.by);
     view.by_count = args.sort == Some(SortArg::Count);
+    view.with_callees = args.sort == Some(SortArg::Total);
     view.with_idle = args.idle;
     match args.once {
         true => print_once(sampler, view, row_limit(args.top)),
