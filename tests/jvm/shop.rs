@@ -15,7 +15,7 @@ const UNPRICED_ITEMS: u64 = 20 * 2;
 
 /// Lines of a screen.
 const SCREEN_LINES: usize = 50;
-/// For each fault: the options of the report, and the line of own code.
+/// For each fault: the options of the report, and how the line of own code begins.
 const FAULTS: [(&[&str], &str); 4] = [
     (
         &["--event", "alloc", "--type", "AuditEntry"],
@@ -27,7 +27,7 @@ const FAULTS: [(&[&str], &str); 4] = [
     ),
     (
         &["--event", "lock"],
-        "ShopController.reserve(ShopController.java:35)",
+        "StockLedger.",
     ),
     (
         &["--event", "exception"],

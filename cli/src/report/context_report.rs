@@ -206,11 +206,9 @@ impl<'r> ContextReport<'r> {
             let amount = |of: &ReportTotals| self.sorted_by.select_amount(of.value, of.count);
             let whole = amount(&self.totals);
             let share = percent_of(amount(rest), whole);
-            let all = format_plural(different, what);
-            format!(
-                "shown: {} of {all}, the others have {share:.2}%",
-                grouped(rows)
-            )
+            let (rows, all) = (grouped(rows), format_plural(different, what));
+            let rest = rest.to_text(&self.unit);
+            format!("shown: {rows} of {all}; the others: {share:.2}%, {rest}")
         });
         let parts: Vec<String> = shown.into_iter().chain(folded.map(str::to_owned)).collect();
         (!parts.is_empty()).then(|| parts.join("; "))

@@ -35,6 +35,11 @@ const LAYOUTS: [Layout; 10] = [
                 Application,
             ),
             (
+                "com.acme.shop.Orders$$SpringCGLIB$$0",
+                "jar:nested:/srv/shop.jar/!BOOT-INF/classes/!/",
+                Library,
+            ),
+            (
                 "org.apache.catalina.Host",
                 "jar:nested:/srv/shop.jar/!BOOT-INF/lib/tomcat.jar!/",
                 Library,

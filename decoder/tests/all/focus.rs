@@ -105,7 +105,8 @@ fn branch_amounts(merged: &MergedProfile, branches: &[CallTreeBranch]) -> Amount
             .map_or(String::new(), |key| stable_name(&merged.group_name(key)));
         let above = branch.parent.map_or("", |parent| paths[parent].as_str());
         let path = format!("{above}/{name}");
-        amounts.insert(path.clone(), branch.amount);
+        // Hidden classes of one context are several branches of one name.
+        *amounts.entry(path.clone()).or_default() += branch.amount;
         paths.push(path);
     }
     amounts
