@@ -15,7 +15,8 @@ use std::hash::Hash;
 use std::path::PathBuf;
 
 use lucce_decoder::{
-    ALLOC, GroupBy, GroupKey, Measure, MergedCounter, MergedProfile, NodeId, Profile, StackFrame,
+    ALLOC, FrameDisplay, GroupBy, GroupKey, Measure, MergedCounter, MergedProfile, NodeId, Profile,
+    StackFrame,
 };
 
 pub use change_row::ChangeRow;
@@ -25,6 +26,7 @@ pub use shifts::{LineShift, LineShifts};
 use line_source::LineSource;
 
 use super::amounts::format_amount;
+use super::frame_args::FrameArgs;
 use super::output::grouped;
 use super::progress::ProgressMeter;
 use super::selection::{IdleArgs, RowFilter, SelectedRun, Selection, SortArgs};
@@ -44,6 +46,8 @@ pub struct CompareArgs {
     #[command(flatten)]
     pub idle: IdleArgs,
     #[command(flatten)]
+    pub frame_args: FrameArgs,
+    #[command(flatten)]
     pub selection: Selection,
 }
 
@@ -55,6 +59,8 @@ pub struct RunComparison {
     /// The unit of amounts.
     pub unit: String,
     pub kind: String,
+    /// Which frames of contexts the text shows.
+    pub display: FrameDisplay,
     measure: Measure,
     number: u32,
     /// The divisor of amounts, by run.
@@ -115,6 +121,9 @@ impl RunComparison {
         let mut compared = RunComparison {
             filter: what.selection.event_filter().build_row_filter(&joined),
             old: old.len(),
+            display: what
+                .frame_args
+                .resolve_display(joined.names.is_own_code_mixed()),
             measure: Measure::Value,
             per: vec![1.0; joined.runs.len()],
             merged: joined,

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use lucce_decoder::escape::EscapedText;
 use lucce_decoder::{
-    ContextId, ContextNumber, DecodeError, Profile, RunId, StackFrame, StackTrace, SubmissionIndex,
-    index_submissions,
+    ContextId, ContextNumber, DecodeError, FrameDisplay, Profile, RunId, StackFrame, StackTrace,
+    SubmissionIndex, index_submissions,
 };
 use serde::Serialize;
 
@@ -216,7 +216,7 @@ impl LogDecoder<'_> {
         }
         write!(out, "\n{trace}")?;
         match self.started_by(trace.id) {
-            Some(started_by) => started_by.write(out),
+            Some(started_by) => started_by.write(FrameDisplay::All, out),
             None => Ok(()),
         }
     }

@@ -19,6 +19,7 @@ mod decode;
 mod diff;
 mod export;
 mod fleet;
+mod frame_args;
 mod gate;
 mod holders;
 mod init;

@@ -2,10 +2,10 @@
 
 use std::env;
 use std::fmt::{self, Display};
-use std::io::{IsTerminal, stdout};
+use std::io::{self, IsTerminal, Write, stdout};
 use std::sync::OnceLock;
 
-use lucce_decoder::{StackFrame, is_jdk_name};
+use lucce_decoder::{FoldedLine, StackFrame, is_jdk_name};
 
 /// The styles of a terminal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -36,9 +36,10 @@ impl TerminalStyle {
         self.apply_code(FAINT, what)
     }
 
-    /// Shows frames of the JDK faint.
-    pub fn style_frame(self, frame: &StackFrame) -> StyledText<&StackFrame> {
-        self.style_by_name(&frame.class, frame)
+    /// Shows folded frames and frames of the JDK faint.
+    fn style_line<'l, 'f>(self, line: &'l FoldedLine<'f>) -> StyledText<&'l FoldedLine<'f>> {
+        let is_faint = line.frame.is_none_or(StackFrame::is_jdk_frame);
+        self.apply_code(if is_faint { FAINT } else { "" }, line)
     }
 
     /// Shows text faint if `name` belongs to the JDK, whose frames are rarely of interest.
@@ -54,6 +55,13 @@ impl TerminalStyle {
         let code = if self.has_colours { code } else { "" };
         StyledText { code, what }
     }
+}
+
+/// Writes the lines of a folded trace, as the JVM prints them under an exception.
+pub fn write_trace(lines: &[FoldedLine<'_>], out: &mut impl Write) -> io::Result<()> {
+    let style = TerminalStyle::for_stdout();
+    let mut lines = lines.iter();
+    lines.try_for_each(|line| writeln!(out, "\t{}", style.style_line(line)))
 }
 
 /// Text with its colour.

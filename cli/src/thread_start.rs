@@ -3,9 +3,12 @@
 use std::io::{self, Write};
 
 use lucce_decoder::{
-    ContextId, Profile, StackFrame, StackTrace, StartOrigin, SubmissionIndex, trace_submitters,
+    ContextId, FrameDisplay, Profile, StackFrame, StackTrace, StartOrigin, SubmissionIndex,
+    trace_submitters,
 };
 use serde::Serialize;
+
+use crate::style::write_trace;
 
 /// The traces of `--across-threads`.
 #[derive(Serialize)]
@@ -54,13 +57,10 @@ impl ThreadStartTraces {
         }
     }
 
-    pub fn write(&self, out: &mut impl Write) -> io::Result<()> {
+    pub fn write(&self, display: FrameDisplay, out: &mut impl Write) -> io::Result<()> {
         for trace in &self.traces {
             writeln!(out, "started by context {}  {}", trace.id, trace.stack)?;
-            trace
-                .frames
-                .iter()
-                .try_for_each(|frame| writeln!(out, "\tat {frame}"))?;
+            write_trace(&display.fold_frames(&trace.frames), out)?;
         }
         if self.cut_off {
             writeln!(out, "submitted by one of the tasks before, and so on")?;

@@ -227,7 +227,8 @@ impl CodeSymbols {
     }
 
     /// Whether the log has no location of any class.
-    pub(crate) fn has_no_locations(&self) -> bool {
+    #[must_use]
+    pub fn has_no_locations(&self) -> bool {
         self.locations.is_empty()
     }
 

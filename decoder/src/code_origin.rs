@@ -39,6 +39,17 @@ pub enum CodeOrigin {
     Jdk,
 }
 
+impl CodeOrigin {
+    /// The origin of a class that is not the program's own, by its name alone.
+    #[must_use]
+    pub fn from_foreign_name(class: &str) -> CodeOrigin {
+        match is_jdk_name(class) {
+            true => CodeOrigin::Jdk,
+            false => CodeOrigin::Library,
+        }
+    }
+}
+
 impl Profile {
     /// Decides the origin of each class. `app`: the classes of the program; empty: those that the agent's option `app=`
     /// names, or else those that the rules find.
@@ -140,7 +151,7 @@ impl<'p> ProgramLaunch<'p> {
         };
         let launcher = find_launcher(main_class);
         let is_jar = main_class.ends_with(".jar");
-        let main_package = (launcher.is_none() && !is_jar).then(|| own_package(main_class));
+        let main_package = (launcher.is_none() && !is_jar).then(|| project_package(main_class));
         let mut launch = ProgramLaunch {
             program,
             own_packages: main_package.flatten().into_iter().collect(),
@@ -166,7 +177,7 @@ impl<'p> ProgramLaunch<'p> {
             let is_own = |at| self.is_own_location(at) || self.is_quarkus_application(at);
             !class.is_boot && class.location.is_some_and(is_own) && !self.is_not_written(class.name)
         });
-        let packages = own.filter_map(|class| own_package(class.name));
+        let packages = own.filter_map(|class| project_package(class.name));
         self.own_packages = packages.collect();
     }
 
@@ -396,9 +407,9 @@ fn is_boot_name(class: &str) -> bool {
     is_jdk_name(class) || PACKAGES.iter().any(|package| class.starts_with(package))
 }
 
-/// The package that tells the program's classes from others: two parts, or three where many projects share two.
-fn own_package(main_class: &str) -> Option<&str> {
-    let package = package_of(main_class);
+/// The package that tells a project's classes from others: two parts, or three where many projects share two.
+pub(crate) fn project_package(class: &str) -> Option<&str> {
+    let package = package_of(class);
     let ends = package.match_indices('.').map(|(at, _)| at);
     let ends: Vec<_> = ends.chain([package.len()]).collect();
     let two = ends.get(1).and_then(|end| package.get(..*end))?;

@@ -65,7 +65,11 @@ pub(crate) fn fold_stacks<T: Send>(
 }
 
 /// The step of a frame: frames in scope count; a submitter's frames count only if submitters are distinguished.
-fn frame_step(profile: &Profile, frame: ContextFrame, id: impl FnOnce() -> FrameId) -> FrameStep {
+pub(crate) fn frame_step(
+    profile: &Profile,
+    frame: ContextFrame,
+    id: impl FnOnce() -> FrameId,
+) -> FrameStep {
     match (
         profile.code.is_submission_frame(frame),
         profile.scope.contains_frame(frame),
@@ -85,13 +89,7 @@ pub(crate) fn fold_traces<T: Send>(
     step: impl Fn(ContextFrame) -> FrameStep + Copy + Send + Sync,
     take: impl Fn(Result<TraceFingerprint, DecodeError>) -> T + Copy + Send + Sync,
 ) -> Vec<T> {
-    let workers = thread::available_parallelism().map_or(1, usize::from);
-    let part = ids.len().div_ceil(workers).max(MIN_CHUNK);
-    let limits = WalkLimits {
-        frames: VersionedGraph::MAX_FRAMES,
-        memos: MAX_MEMOS / workers,
-    };
-    let work = move |ids: &[ContextId]| -> Vec<_> {
+    map_contexts(ids, |ids, limits| {
         let mut cache: FxHashMap<ContextFrame, FrameStep> = FxHashMap::default();
         let step = |frame: ContextFrame| *cache.entry(frame).or_insert_with(|| step(frame));
         let mut walker = FingerprintWalker::new(&profile.graph, limits, step);
@@ -100,11 +98,24 @@ pub(crate) fn fold_traces<T: Send>(
             take(walker.fingerprint_trace(*id))
         });
         each.collect()
+    })
+}
+
+/// Divides contexts among all processors. Each worker gets its part and its limits; the results are in the order of `ids`.
+pub(crate) fn map_contexts<T: Send>(
+    ids: &[ContextId],
+    work: impl Fn(&[ContextId], WalkLimits) -> Vec<T> + Copy + Send + Sync,
+) -> Vec<T> {
+    let workers = thread::available_parallelism().map_or(1, usize::from);
+    let part = ids.len().div_ceil(workers).max(MIN_CHUNK);
+    let limits = WalkLimits {
+        frames: VersionedGraph::MAX_FRAMES,
+        memos: MAX_MEMOS / workers,
     };
     thread::scope(|scope| {
         let workers: Vec<_> = ids
             .chunks(part)
-            .map(|ids| scope.spawn(move || work(ids)))
+            .map(|ids| scope.spawn(move || work(ids, limits)))
             .collect();
         let joined = workers.into_iter().flat_map(|worker| match worker.join() {
             Ok(results) => results,

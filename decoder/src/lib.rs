@@ -5,12 +5,12 @@
 //!                                                  └─► list_contexts(): all events, by stack trace
 //! ```
 //! Reading order:
-//! - text: `escape` (how names are written), `frame`
+//! - text: `escape` (how names are written), `frame`, `frame_fold` (own code stays, other frames are folded)
 //! - content of a log: `code` (names and lines of sites and methods), `events` (counters), `kinds` (kinds of events), `profile`,
 //!   `load` (log → profile), `limits` (of packed logs), `source` (the log's file), `symbols` (a log without counters)
 //! - contexts: `scope` (classes whose frames are shown), `context_walk` (folds frames of contexts), `call_tree` (calling context
 //!   tree), `fingerprint` (content ids of traces), `traces` (a call tree with names),
-//!   `contexts` (events by trace), `origins` (who started a thread), `idle` (threads that wait for work), `tags` (of the program)
+//!   `contexts` (events by trace), `context_focus` (their own code), `origins` (who started a thread), `idle` (threads that wait for work), `tags` (of the program)
 //! - sums: `measure` (what is summed, by what), `kind_totals` (by kind), `coverage` (counted bytes divided by allocated bytes), `recorded_options` (the run's options),
 //!   `collapsed` (stacks for flame graphs)
 //! - calls: `call_labels` and `call_feed` (calls of a run, for k-calling contexts)
@@ -27,6 +27,7 @@
 
 pub mod escape;
 mod frame;
+mod frame_fold;
 
 mod code;
 mod code_origin;
@@ -56,6 +57,7 @@ mod bursts;
 mod stream_events;
 
 mod collapsed;
+mod context_focus;
 mod contexts;
 mod coverage;
 
@@ -89,6 +91,7 @@ pub use call_tree::{CallTree, NodeId, TreeFrameKey};
 pub use code::{CodeSymbols, type_name};
 pub use code_origin::CodeOrigin;
 pub use collapsed::{CollapsedStacks, write_difference};
+pub use context_focus::ContextFocus;
 pub use contexts::{ContextList, ContextSummary, EventContext};
 pub use coverage::{
     AllocationCoverage, CoverageBytes, ThreadCoverage, compute_coverage, explain_sample_bias,
@@ -100,6 +103,7 @@ pub use evidence::{LeakEvidence, LiveAmount, SnapshotPoint};
 pub use export::{ExportOptions, RunExport, export_run, has_followed_objects};
 pub use followed_objects::{FollowedObjects, LiveObjectCensus, LiveObjectRow, LiveObjectSnapshot};
 pub use frame::{StackFrame, is_jdk_name};
+pub use frame_fold::{FoldedFrames, FoldedLine, FrameDisplay, MIN_TRACE_LINES, shorten_trace};
 pub use idle::{IdleContexts, find_idle_contexts};
 pub use kinds::{ALLOC, ALLOCATION, EventTypeTable, KindTotal, LEAK, TypeInfo};
 pub use leaks::{LeakAnalysis, LeakFinding, LeakSuspect, SuspectVerdict, analyze_leaks};

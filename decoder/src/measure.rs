@@ -57,6 +57,8 @@ pub enum GroupBy {
     Method,
     /// Line, including callees
     Line,
+    /// Entry: the outermost own method of each context, such as an endpoint, a job or a listener
+    Entry,
     /// Thread
     Thread,
     /// Tag of the program (CallContext.tag)
@@ -73,6 +75,7 @@ impl GroupBy {
         GroupBy::Package,
         GroupBy::Method,
         GroupBy::Line,
+        GroupBy::Entry,
         GroupBy::Thread,
         GroupBy::Tag,
         GroupBy::Request,
@@ -88,6 +91,7 @@ impl GroupBy {
             GroupBy::Package => "package",
             GroupBy::Method => "method",
             GroupBy::Line => "line",
+            GroupBy::Entry => "entry",
             GroupBy::Thread => "thread",
             GroupBy::Tag => "tag",
             GroupBy::Request => "request",

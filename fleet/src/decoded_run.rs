@@ -263,6 +263,8 @@ struct ContentIds {
     frames: Vec<FrameRow>,
     /// Of each node of the traces.
     nodes: Vec<StackRow>,
+    /// Whether the node or a caller is own code.
+    have_own_code: Vec<bool>,
 }
 
 impl ContentIds {
@@ -279,14 +281,19 @@ impl ContentIds {
                 .map_or((StackId::EMPTY, StackId::EMPTY, 0, FrameId(0)), |above| {
                     (above.id, above.by_method, above.depth, above.application)
                 });
-            let is_own = !shown.is_jdk_frame();
+            let above_is_own = caller.is_some_and(|caller| {
+                self.have_own_code.get(caller.to_u32() as usize) == Some(&true)
+            });
+            let is_own = shown.is_own();
+            let names_stack = is_own || !above_is_own && !shown.is_jdk_frame();
+            self.have_own_code.push(is_own || above_is_own);
             self.nodes.push(StackRow {
                 id: parent.with_callee(row.id),
                 parent,
                 frame: row.id,
                 depth: depth + 1,
                 by_method: by_method.with_callee(row.by_method),
-                application: if is_own { row.id } else { application },
+                application: if names_stack { row.id } else { application },
             });
         }
     }

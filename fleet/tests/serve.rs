@@ -64,8 +64,8 @@ fn numbers_are_decoded_in_each_form() {
         assert!(told.is_kind("text/plain"), "{}", told.head);
     }
     let frames = json!([
-        { "class": "app.Main", "method": "work", "file": "Main.java", "line": 21 },
-        { "class": "app.Main", "method": "main", "file": "Main.java", "line": 5 },
+        { "class": "app.Main", "method": "work", "file": "Main.java", "line": 21, "own": true },
+        { "class": "app.Main", "method": "main", "file": "Main.java", "line": 5, "own": true },
     ]);
     let by_ending = served.get(&format!("/contexts/{whole}.json"));
     let target = format!("/runs/{RUN}/contexts/{number}");

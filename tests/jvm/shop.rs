@@ -1,9 +1,11 @@
 //! A Spring Boot program in one jar: class loaders of its own, proxies, generated classes and a server. Traces equal the
-//! VM's, the fault that throws exceptions is counted exactly, and so are requests by their patterns.
+//! VM's, the fault that throws exceptions is counted exactly, and so are requests by their patterns. Reports name the guilty
+//! lines on their first screen.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
-use lucce_tests::{Checked, Java, Jdk, Setup, ensure};
+use lucce_tests::{Checked, Java, Jdk, Lucce, Setup, ensure};
 use serde_json::json;
 
 use crate::{Test, test};
@@ -19,6 +21,28 @@ const PATTERNS: [&str; 3] = [
 /// Items without a price per request: orders of a customer times half of the items of each.
 const UNPRICED_ITEMS: u64 = 20 * 2;
 
+/// Lines of a screen.
+const SCREEN_LINES: usize = 50;
+/// For each fault: the options of the report, and how the line of own code begins.
+const FAULTS: [(&[&str], &str); 4] = [
+    (
+        &["--event", "alloc", "--type", "AuditEntry"],
+        "AuditTrail.record(AuditTrail.java:16)",
+    ),
+    (
+        &["--event", "alloc", "--through", "ShopController"],
+        "OrderService.itemTotal(OrderService.java:31)",
+    ),
+    (
+        &["--event", "lock"],
+        "StockLedger.",
+    ),
+    (
+        &["--event", "exception"],
+        "PriceReader.cents(PriceReader.java:14)",
+    ),
+];
+
 pub fn tests(setup: &'static Setup) -> Vec<Test> {
     let tests = setup.jdks.iter().map(|jdk| {
         let name = format!("shop::{}", jdk.version);
@@ -31,7 +55,7 @@ fn check_shop(setup: &Setup, jdk: &Jdk) -> Checked {
     let jar = setup.harness.join("shop/target/shop.jar");
     let requests = format!("--shop.requests={REQUESTS}");
     let java = Java::new(setup, jdk, &format!("shop-{}", jdk.version))
-        .agent("events=alloc+exception,requests=auto,verify=1009")
+        .agent("events=alloc+exception+lock,requests=auto,verify=1009")
         .main(["-jar", &jar.to_string_lossy(), &requests]);
     let ended = java.run()?.expect(0)?;
     let is_right = ended.stdout.contains("0 wrong answers");
@@ -71,6 +95,51 @@ fn check_shop(setup: &Setup, jdk: &Jdk) -> Checked {
     ensure(counted == BTreeMap::from(expected), || {
         format!("requests by pattern: {counted:?}")
     })?;
+    for (options, line) in FAULTS {
+        check_first_screen(&java.lucce(), &java.log(), options, line)?;
+    }
+    check_entries(&java.lucce(), &java.log())?;
     java.clean();
     Ok(())
+}
+
+/// A report fits a screen, has no frames of libraries but those of events, and names the line.
+fn check_first_screen(lucce: &Lucce<'_>, log: &Path, options: &[&str], line: &str) -> Checked {
+    let log = log.to_string_lossy();
+    let args = [&["report", &*log], options].concat();
+    let report = lucce.text(0, &args)?;
+    let lines = report.lines().count();
+    ensure(lines <= SCREEN_LINES, || format!("{lines} lines: {report}"))?;
+    ensure(
+        report.contains(&format!("\tat io.lucce.shop.{line}")),
+        || format!("no line {line}: {report}"),
+    )
+}
+
+/// Each price without a number belongs to the endpoint that sums up a customer's orders.
+fn check_entries(lucce: &Lucce<'_>, log: &Path) -> Checked {
+    let log = log.to_string_lossy();
+    let through = r"io\.lucce\.shop\.PriceReader\.cents";
+    let args = [
+        "report",
+        &*log,
+        "--event",
+        "exception",
+        "--through",
+        through,
+        "--by",
+        "entry",
+        "--json",
+    ];
+    let report = lucce.json(&args)?;
+    let rows = report["rows"].as_array().ok_or("no rows")?;
+    let rows: Vec<_> = rows
+        .iter()
+        .map(|row| (row["name"].as_str(), row["count"].as_u64()))
+        .collect();
+    let entry = (
+        Some("io.lucce.shop.ShopController.total"),
+        Some(REQUESTS * UNPRICED_ITEMS),
+    );
+    ensure(rows == [entry], || format!("entries: {rows:?}"))
 }

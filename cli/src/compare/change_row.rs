@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use lucce_decoder::{GroupKey, StackFrame};
+use lucce_decoder::{FrameDisplay, GroupKey, StackFrame};
 use serde::Serialize;
 
 use super::{AmountChange, LineShift, LineShifts, RunComparison};
@@ -26,6 +26,9 @@ pub struct ChangeRow {
     pub moved: Option<LineShift>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub frames: Vec<StackFrame>,
+    /// Which frames the text shows.
+    #[serde(skip)]
+    pub display: FrameDisplay,
 }
 
 impl ChangeRow {
@@ -45,6 +48,7 @@ impl ChangeRow {
             stands_out: change.stands_out(),
             moved: change.key.and_then(|key| shifts.get(&key)).cloned(),
             frames: compared.change_frames(change),
+            display: compared.display,
             old: change.old.clone(),
             new: change.new.clone(),
         }
@@ -60,11 +64,11 @@ impl ChangeRow {
         (super::mean_amount(&self.old), super::mean_amount(&self.new))
     }
 
-    /// The trace as the JVM prints it under an exception.
+    /// The trace as the JVM prints it under an exception; other frames than those of own code are folded.
     pub fn trace_text(&self) -> String {
-        let frames = self.frames.iter();
-        frames.fold(String::new(), |mut text, frame| {
-            let _ = writeln!(text, "\tat {frame}");
+        let lines = self.display.fold_frames(&self.frames).into_iter();
+        lines.fold(String::new(), |mut text, line| {
+            let _ = writeln!(text, "\t{line}");
             text
         })
     }

@@ -184,7 +184,7 @@ fn longest_backtick_run(text: &str) -> usize {
 
 #[cfg(test)]
 mod result_formats_tests {
-    use lucce_decoder::{CodeOrigin, StackFrame};
+    use lucce_decoder::{CodeOrigin, FrameDisplay, StackFrame};
 
     use super::*;
 
@@ -206,6 +206,7 @@ mod result_formats_tests {
             stands_out: None,
             moved: None,
             frames,
+            display: FrameDisplay::Focused,
         };
         GateResult {
             verdict,

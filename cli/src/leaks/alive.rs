@@ -10,7 +10,9 @@ use serde::Serialize;
 use super::as_of_time::AsOfTime;
 use super::rows::{estimated_bytes, resolve_trace};
 use crate::amounts::{format_amount, round_estimate};
+use crate::frame_args::fold_own_trace;
 use crate::output::{format_plural, grouped};
+use crate::style::write_trace;
 
 /// Live objects by context and type.
 #[derive(Serialize)]
@@ -251,9 +253,7 @@ impl AliveListingRow {
             self.share
         )?;
         writeln!(out, "  ages: {}", self.ages)?;
-        for frame in &self.frames {
-            writeln!(out, "\tat {frame}")?;
-        }
+        write_trace(&fold_own_trace(&self.frames), out)?;
         writeln!(out)
     }
 

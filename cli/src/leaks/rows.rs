@@ -13,7 +13,9 @@ use lucce_page::{LeakText, SuspectText};
 use serde::Serialize;
 
 use crate::amounts::{format_estimated_bytes, round_estimate};
+use crate::frame_args::fold_own_trace;
 use crate::output::{format_plural, grouped};
+use crate::style::write_trace;
 
 #[derive(Serialize)]
 pub(super) struct LeakRow {
@@ -170,9 +172,7 @@ impl LeakRow {
         for line in self.format_evidence() {
             writeln!(out, "  {line}")?;
         }
-        self.frames
-            .iter()
-            .try_for_each(|frame| writeln!(out, "\tat {frame}"))?;
+        write_trace(&fold_own_trace(&self.frames), out)?;
         writeln!(out)
     }
 

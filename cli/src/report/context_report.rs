@@ -5,16 +5,20 @@ use std::io::{self, Write};
 
 use lucce_decoder::escape::EscapedText;
 use lucce_decoder::{
-    ALLOC, AllocationCoverage, BurstSummary, ContextList, CountingDelay, KindTotal, LEAK, Profile,
-    explain_sample_bias, read_counting_delay, read_sampled_bytes, summarize_bursts,
+    ALLOC, AllocationCoverage, BurstSummary, ContextList, CountingDelay, KindTotal, LEAK, Measure,
+    Profile, explain_sample_bias, read_counting_delay, read_sampled_bytes, summarize_bursts,
 };
 use serde::Serialize;
 
 use super::listing::ContextRows;
+use super::own_lines::OwnLines;
 use super::report_head::ReportHead;
 use super::totals::ReportTotals;
 use super::{sum_table, tree};
-use crate::output::{format_plural, grouped};
+use crate::output::{format_plural, grouped, percent_of};
+
+/// What the head says if frames are folded.
+const FOLDED: &str = "other frames are folded (--frames all)";
 
 #[derive(Serialize)]
 pub(super) struct ContextReport<'r> {
@@ -51,6 +55,12 @@ pub(super) struct ContextReport<'r> {
     /// Waits of idle threads, which the other sums exclude.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) idle: Option<ReportTotals>,
+    /// What shares are percentages of.
+    #[serde(skip)]
+    pub(super) sorted_by: Measure,
+    /// Whether own code was looked for, and no frame is own code.
+    #[serde(skip)]
+    pub(super) lacks_own_code: bool,
     #[serde(flatten)]
     pub(super) body: ReportBody<'r>,
 }
@@ -60,10 +70,15 @@ pub(super) struct ContextReport<'r> {
 pub(super) enum ReportBody<'r> {
     Contexts {
         contexts: Box<ContextRows<'r>>,
-        /// With a threshold: the sum of unlisted contexts.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        rest: Option<ReportTotals>,
+        /// Number of rows, of which the largest are listed.
+        #[serde(skip)]
+        different: u64,
+        /// The sum of unlisted contexts.
+        rest: ReportTotals,
     },
+    /// Contexts by line of own code, as text.
+    #[serde(skip)]
+    OwnLines(Box<OwnLines<'r>>),
     Sums(sum_table::SumTable),
     Tree(tree::ReportTree),
 }
@@ -112,6 +127,8 @@ impl<'r> ContextReport<'r> {
             idle: None,
             event: kind.name.clone(),
             unit: kind.unit.clone(),
+            sorted_by: Measure::Value,
+            lacks_own_code: false,
             body,
         }
     }
@@ -119,25 +136,18 @@ impl<'r> ContextReport<'r> {
     pub(super) fn write(&self, profile: &Profile, out: &mut impl Write) -> io::Result<()> {
         self.write_head(out)?;
         match &self.body {
-            ReportBody::Contexts { contexts, rest } => {
-                contexts.write(&self.unit, out)?;
-                if let Some(rest) = rest {
-                    write!(out, "rest, not listed: ")?;
-                    rest.write(&self.unit, out)?;
-                }
-            }
+            ReportBody::Contexts { contexts, .. } => contexts.write(&self.unit, out)?,
+            ReportBody::OwnLines(lines) => lines.write(&self.unit, out)?,
             ReportBody::Sums(table) => table.write(out)?,
             ReportBody::Tree(drawn) => drawn.write(out)?,
         }
         if let Some(idle) = &self.idle {
-            write!(
+            writeln!(
                 out,
-                "idle, threads that wait for work (--idle shows them): "
+                "idle, threads that wait for work (--idle shows them): {}",
+                idle.to_text(&self.unit)
             )?;
-            idle.write(&self.unit, out)?;
         }
-        write!(out, "total: ")?;
-        self.totals.write(&self.unit, out)?;
         if LEAK.is_kind(&self.event) && self.totals.count == 0 {
             writeln!(
                 out,
@@ -147,20 +157,16 @@ impl<'r> ContextReport<'r> {
         self.write_notes(profile, out)
     }
 
-    pub(super) fn write_head(&self, out: &mut impl Write) -> io::Result<()> {
+    /// Writes run, events, coverage, and what is shown of them.
+    fn write_head(&self, out: &mut impl Write) -> io::Result<()> {
         self.head.write(out)?;
-        if let Some(coverage) = &self.coverage {
-            writeln!(out, "counted: {coverage}")?;
+        let total = self.totals.to_text(&self.unit);
+        write!(out, "events: {}, {total}", EscapedText(&self.event))?;
+        match (self.lost, self.totals.count) {
+            (0, 0) => {}
+            (0, _) => write!(out, ", none lost")?,
+            (lost, _) => write!(out, ", {} lost", format_plural(lost, "event"))?,
         }
-        let lost = match self.lost {
-            0 => "none lost".to_owned(),
-            lost => format!("{} lost", format_plural(lost, "event")),
-        };
-        let unit = match self.unit.as_str() {
-            "" => String::new(),
-            unit => format!(" in {}", EscapedText(unit)),
-        };
-        write!(out, "events: {}{unit}, {lost}", EscapedText(&self.event))?;
         let others = self.others.iter();
         let others: Vec<_> = others
             .map(|(name, count)| format!("{} {}", EscapedText(name), grouped(*count)))
@@ -168,7 +174,47 @@ impl<'r> ContextReport<'r> {
         if !others.is_empty() {
             write!(out, "; others, for --event: {}", others.join(", "))?;
         }
-        writeln!(out, "\n")
+        writeln!(out)?;
+        if let Some(coverage) = &self.coverage {
+            writeln!(out, "counted: {coverage}")?;
+        }
+        let own_code = match self.lacks_own_code {
+            true => Some("own code: in no frame of these events (--app names it)".to_owned()),
+            false => self.head.describe_own_code(),
+        };
+        let parts = [own_code, self.describe_shown()];
+        let parts: Vec<_> = parts.into_iter().flatten().collect();
+        if !parts.is_empty() {
+            writeln!(out, "{}", parts.join("; "))?;
+        }
+        writeln!(out)
+    }
+
+    /// How much of all is listed: `shown: 10 of 932 contexts, 61.32%`; `None`: all.
+    fn describe_shown(&self) -> Option<String> {
+        let (rows, different, what, rest) = match &self.body {
+            ReportBody::Contexts {
+                contexts,
+                different,
+                rest,
+            } => (contexts.list.len() as u64, *different, "context", rest),
+            ReportBody::OwnLines(lines) => {
+                (lines.row_count(), lines.different, "line", &lines.rest)
+            }
+            ReportBody::Tree(tree) => return tree.is_folded.then(|| FOLDED.to_owned()),
+            ReportBody::Sums(_) => return None,
+        };
+        let folded = matches!(self.body, ReportBody::OwnLines(_)).then_some(FOLDED);
+        let shown = (rows < different).then(|| {
+            let amount = |of: &ReportTotals| self.sorted_by.select_amount(of.value, of.count);
+            let whole = amount(&self.totals);
+            let share = percent_of(amount(rest), whole);
+            let (rows, all) = (grouped(rows), format_plural(different, what));
+            let rest = rest.to_text(&self.unit);
+            format!("shown: {rows} of {all}; the others: {share:.2}%, {rest}")
+        });
+        let parts: Vec<String> = shown.into_iter().chain(folded.map(str::to_owned)).collect();
+        (!parts.is_empty()).then(|| parts.join("; "))
     }
 
     pub(super) fn write_notes(&self, profile: &Profile, out: &mut impl Write) -> io::Result<()> {

@@ -6,14 +6,14 @@ use std::io::{self, Write};
 use lucce_contentid::StackId;
 use lucce_decoder::escape::EscapedText;
 use lucce_decoder::{
-    ContextId, EventContext, FrameList, KindTotal, Measure, Profile, SubmissionIndex, TraceId,
-    TraceTree, index_submissions,
+    ContextId, EventContext, FrameDisplay, FrameList, KindTotal, Measure, Profile, SubmissionIndex,
+    TraceId, TraceTree, index_submissions,
 };
 use serde::{Serialize, Serializer};
 
 use crate::amounts::format_amount;
 use crate::output::{format_plural, grouped, percent_of};
-use crate::style::TerminalStyle;
+use crate::style::{TerminalStyle, write_trace};
 use crate::thread_start::ThreadStartTraces;
 use crate::threshold::estimate_frame_bytes;
 
@@ -21,7 +21,7 @@ use super::ReportArgs;
 use super::totals::{ReportTotals, format_value, value_in_bytes};
 
 /// The durations of contexts whose bytes are listed: another kind in the log has them under the same context ids.
-fn collect_operation_times(
+pub fn collect_operation_times(
     profile: &Profile,
     kind: &KindTotal,
 ) -> HashMap<(StackId, Option<String>), u64> {
@@ -71,6 +71,8 @@ pub struct ContextRow<'r> {
     #[serde(skip)]
     share_of: &'static str,
     frames: FrameList<'r>,
+    #[serde(skip)]
+    display: FrameDisplay,
     #[serde(skip_serializing_if = "Option::is_none")]
     started_by: Option<ThreadStartTraces>,
 }
@@ -86,6 +88,7 @@ pub struct ContextRows<'r> {
     times: HashMap<(StackId, Option<String>), u64>,
     /// Set with `--across-threads`.
     submissions: Option<SubmissionIndex>,
+    display: FrameDisplay,
 }
 
 impl<'r> ContextRows<'r> {
@@ -94,7 +97,7 @@ impl<'r> ContextRows<'r> {
         kind: &'r KindTotal,
         (totals, sorted_by): (&ReportTotals, Measure),
         contexts: &'r [EventContext],
-        across_threads: bool,
+        (across_threads, display): (bool, FrameDisplay),
     ) -> Self {
         let mut traces = TraceTree::new(profile);
         let list = contexts.iter().map(|context| {
@@ -110,6 +113,7 @@ impl<'r> ContextRows<'r> {
             whole: sorted_by.select_amount(totals.value, totals.count),
             times: collect_operation_times(profile, kind),
             submissions: across_threads.then(|| index_submissions(profile)),
+            display,
         }
     }
 
@@ -134,6 +138,7 @@ impl<'r> ContextRows<'r> {
                     Measure::Count | Measure::Value => "",
                 },
                 frames: self.traces.list_frames(*trace, usize::MAX),
+                display: self.display,
                 started_by: started.map(|of| ThreadStartTraces::new(self.profile, of, context.id)),
             }
         })
@@ -168,12 +173,7 @@ impl Serialize for ContextRows<'_> {
 
 impl ContextRow<'_> {
     fn write(&self, number: usize, unit: &str, out: &mut impl Write) -> io::Result<()> {
-        let count = grouped(self.count);
-        let events = match (self.class, unit) {
-            (Some(class), _) => format!("{count} × {}", EscapedText(class)),
-            (None, "bytes") => format!("{count} × events without a type"),
-            (None, _) => format_plural(self.count, "event"),
-        };
+        let events = format_events(self.count, self.class, unit);
         let nanos = self.nanos.map_or_else(String::new, |nanos| {
             format_amount(nanos as f64, "ns") + "  "
         });
@@ -183,12 +183,21 @@ impl ContextRow<'_> {
         let share = style.strong(format!("#{number} {:.2}%{}", self.share, self.share_of));
         let ids = style.faint(format!("{}  {}", self.id, self.stack));
         writeln!(out, "{share}  {value}{events}  {ids}")?;
-        self.frames
-            .iter()
-            .try_for_each(|frame| writeln!(out, "\tat {}", style.style_frame(frame)))?;
+        let lines = self.display.fold_frames(self.frames.iter());
+        write_trace(&lines, out)?;
         if let Some(started_by) = &self.started_by {
-            started_by.write(out)?;
+            started_by.write(self.display, out)?;
         }
         writeln!(out)
+    }
+}
+
+/// `1,200 × byte[]`, or the number of events.
+pub fn format_events(count: u64, class: Option<&str>, unit: &str) -> String {
+    let number = grouped(count);
+    match (class, unit) {
+        (Some(class), _) => format!("{number} × {}", EscapedText(class)),
+        (None, "bytes") => format!("{number} × events without a type"),
+        (None, _) => format_plural(count, "event"),
     }
 }

@@ -1,10 +1,11 @@
 //! `lucce report`: prints where memory was allocated, or where other events happened.
 //!
-//! Reading order: `context_report` (the whole), `report_head` (the run), `listing` (contexts), `sum_table` (`--by`),
+//! Reading order: `context_report` (the whole), `report_head` (the run), `own_lines` (lines of own code), `listing` (contexts), `sum_table` (`--by`),
 //! `tree` (`--tree`).
 
 mod context_report;
 mod listing;
+mod own_lines;
 mod report_head;
 mod sum_table;
 mod totals;
@@ -15,10 +16,11 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use lucce_decoder::{
-    ALLOC, ContextList, EventContext, GroupBy, KindDescriptor, KindTotal, Measure, MergedCounter,
-    MergedProfile, Profile, compute_coverage, list_recorded_kinds,
+    ALLOC, ContextList, EventContext, FrameDisplay, GroupBy, KindDescriptor, KindTotal, Measure,
+    MergedCounter, MergedProfile, Profile, compute_coverage, list_recorded_kinds,
 };
 
+use super::frame_args::FrameArgs;
 use super::output::{lock_stdout, write_json};
 use super::progress::ProgressMeter;
 use super::selection::{
@@ -31,14 +33,16 @@ use super::{
 };
 use context_report::{ContextReport, ReportBody};
 use listing::ContextRows;
+use own_lines::{OwnLines, is_own_code_mixed};
 use totals::ReportTotals;
 
 /// Print what allocates most, or where other events happened: contexts with their stack traces, sums by type, class, package,
-/// method, line, thread or tag, or a tree of calls.
+/// method, line, entry, thread or tag, or a tree of calls.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   lucce report run-1234.lucce --top 5 --sort count --type 'java\\.lang\\.String'
   lucce report run-1234.lucce --by method --sort total
+  lucce report run-1234.lucce --by entry --event exception
   lucce report run-1234.lucce --tree --through 'com\\.acme\\.'
   lucce report run-1234.lucce --tree --inverted --min-share 5
   lucce report run-1234.lucce --event lock
@@ -51,7 +55,7 @@ pub struct ReportArgs {
     /// Maximum number of contexts or sums; 0: all
     #[arg(long, value_name = "N", default_value_t = 10)]
     top: usize,
-    /// Sum up by this; with --tree the kind of its branches: class, package, method or line [default: context; with --tree method]
+    /// Sum up by this; with --tree the kind of its branches: class, package, method, line, or methods below entries [default: context; with --tree method]
     #[arg(long, value_name = "BY", value_enum)]
     by: Option<GroupBy>,
     /// Print a tree of calls from thread entries; branches below 1% are summed up (--min-share)
@@ -65,6 +69,8 @@ pub struct ReportArgs {
     depth: Option<u32>,
     #[command(flatten)]
     order: SortArgs,
+    #[command(flatten)]
+    frame_args: FrameArgs,
     #[command(flatten)]
     idle: IdleArgs,
     #[command(flatten)]
@@ -136,17 +142,27 @@ fn resolve_kind(
 }
 
 fn check_args(args: &ReportArgs) -> Result<(), CommandError> {
-    let has_frames = !matches!(
-        args.by,
-        Some(GroupBy::Context | GroupBy::Type | GroupBy::Thread | GroupBy::Tag | GroupBy::Request)
-    );
-    if args.tree && !has_frames {
+    let by = args.by.unwrap_or_default();
+    let has_tree = args.by.is_none() || by == GroupBy::Entry || by.includes_callees();
+    if args.tree && !has_tree {
         return Err(CommandError::Usage(
-            "--tree is one of classes, packages, methods or lines (--by)".into(),
+            "--tree is one of entries, classes, packages, methods or lines (--by)".into(),
         ));
     }
-    let has_callees = args.tree || (args.by.is_some() && has_frames);
+    let has_callees = args.tree || by.includes_callees();
     SortArg::check_total(args.order.sort, has_callees)
+}
+
+impl ReportArgs {
+    /// The amount of the sort key, if one is named.
+    fn sorted_measure(&self) -> Option<Measure> {
+        self.order.sort.and_then(SortArg::to_measure)
+    }
+
+    /// Whether other frames than those of own code are folded. JSON has all frames.
+    fn is_focused(&self) -> bool {
+        self.frame_args.frames == FrameDisplay::Focused && !self.json
+    }
 }
 
 /// The request of a report.
@@ -183,22 +199,41 @@ impl<'r> ReportRequest<'r> {
         }
         let largest_first = |context: &EventContext| (Reverse(context.amount(value)), context.id);
         contexts.list.sort_by_key(largest_first);
-        let totals = ReportTotals::new(kind, &contexts.list);
-        let idle = ReportTotals::new(kind, &idle.list);
+        let totals = ReportTotals::sum_contexts(kind, contexts.list.iter());
+        let idle = ReportTotals::sum_contexts(kind, idle.list.iter());
+        let mut lacks_own_code = false;
+        if args.is_focused() {
+            let ids: Vec<_> = contexts.list.iter().map(|context| context.id).collect();
+            let focus = profile.find_focus(&ids);
+            // Old logs do not tell own code.
+            lacks_own_code = !focus.is_empty()
+                && !profile.code.has_no_locations()
+                && focus.iter().all(|focus| focus.own.is_none());
+            if is_own_code_mixed(&focus) {
+                let by = (&totals, value);
+                let lines = OwnLines::new(profile, kind, by, &contexts.list, &focus, args);
+                let body = ReportBody::OwnLines(Box::new(lines));
+                let mut report = ContextReport::new(profile, &contexts, kind, (totals, body));
+                report.sorted_by = value;
+                return self.print_report(report, &contexts, idle);
+            }
+        }
         let whole = value.select_amount(totals.value, totals.count);
         let shown = listing::select_listed(&contexts.list, args, value, whole);
-        let rows = ContextRows::new(profile, kind, (&totals, value), shown, args.across_threads);
+        let style = (args.across_threads, args.frame_args.resolve_display(false));
+        let rows = ContextRows::new(profile, kind, (&totals, value), shown, style);
         let number = rows.list.len();
         warn_if_traces_are_large(rows.estimate_bytes(args.json), number as u64, false);
         let left = contexts.list.get(number..).unwrap_or_default();
         let body = ReportBody::Contexts {
             contexts: Box::new(rows),
-            rest: args
-                .threshold
-                .is_set()
-                .then(|| ReportTotals::new(kind, left)),
+            different: contexts.list.len() as u64,
+            rest: ReportTotals::sum_contexts(kind, left.iter()),
         };
-        self.print_report(&contexts, (totals, idle), body)
+        let mut report = ContextReport::new(profile, &contexts, kind, (totals, body));
+        report.sorted_by = value;
+        report.lacks_own_code = lacks_own_code;
+        self.print_report(report, &contexts, idle)
     }
 
     /// Reports sums. Each context is decoded once; its node in the tree has everything needed.
@@ -231,21 +266,21 @@ impl<'r> ReportRequest<'r> {
             SumLayout::Table(by) => ReportBody::Sums(sum_table::SumTable::new(&summed, args, by)),
             SumLayout::Tree(by) => ReportBody::Tree(tree::ReportTree::new(&summed, args, by)),
         };
-        self.print_report(&left_out, (totals, idle), body)
+        let report = ContextReport::new(profile, &left_out, kind, (totals, body));
+        self.print_report(report, &left_out, idle)
     }
 
     /// Prints a report. `contexts`: what was left out, and damage.
     fn print_report(
         &self,
+        mut report: ContextReport<'_>,
         contexts: &ContextList,
-        (totals, idle): (ReportTotals, ReportTotals),
-        body: ReportBody<'_>,
+        idle: ReportTotals,
     ) -> Result<CommandStatus, CommandError> {
         let (args, profile, kind) = (self.args, self.profile, self.kind);
         let is_whole =
             !args.counted.stream && args.selection.is_whole_kind() && !profile.is_restricted();
         let is_whole = is_whole && ALLOC.is_kind(&kind.name);
-        let mut report = ContextReport::new(profile, contexts, kind, (totals, body));
         report.coverage = is_whole.then(|| compute_coverage(profile).ok()).flatten();
         report.idle = (idle.contexts > 0).then_some(idle);
         let is_none = report.totals.count == 0 && report.idle.is_none();

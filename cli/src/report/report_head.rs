@@ -56,16 +56,12 @@ impl ReportHead {
             None => write!(out, "run")?,
         }
         let between = if texts.is_empty() { "" } else { ": " };
-        writeln!(out, "{between}{}", texts.join(", "))?;
-        self.write_own_code(out)
+        writeln!(out, "{between}{}", texts.join(", "))
     }
 
-    /// `own code: shop.jar!BOOT-INF/classes`; nothing if the log does not tell own code.
-    fn write_own_code(&self, out: &mut impl Write) -> io::Result<()> {
+    /// `own code: shop.jar!BOOT-INF/classes`; `None`: the log does not tell own code.
+    pub fn describe_own_code(&self) -> Option<String> {
         let (shown, more) = self.own_code.split_at(self.own_code.len().min(MAX_PLACES));
-        if shown.is_empty() {
-            return Ok(());
-        }
         let shown: Vec<_> = shown
             .iter()
             .map(|place| EscapedText(place).to_string())
@@ -74,6 +70,6 @@ impl ReportHead {
             0 => String::new(),
             places => format!(" and {places} more"),
         };
-        writeln!(out, "own code: {}{more}", shown.join(", "))
+        (!shown.is_empty()).then(|| format!("own code: {}{more}", shown.join(", ")))
     }
 }

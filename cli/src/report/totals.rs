@@ -1,7 +1,6 @@
 //! Sums of reported events.
 
 use std::collections::HashSet;
-use std::io::{self, Write};
 
 use lucce_decoder::escape::EscapedText;
 use lucce_decoder::{EventContext, KindTotal, MergedCounter};
@@ -21,16 +20,19 @@ pub(super) struct ReportTotals {
 }
 
 impl ReportTotals {
-    pub(super) fn new(kind: &KindTotal, contexts: &[EventContext]) -> Self {
-        let sum =
-            |of: fn(&EventContext) -> u64| contexts.iter().map(of).fold(0, u64::saturating_add);
-        let mut traces: Vec<_> = contexts.iter().map(|context| context.stack).collect();
-        traces.sort_unstable();
-        traces.dedup();
-        let value = sum(|context| context.value);
+    pub(super) fn sum_contexts<'c>(
+        kind: &KindTotal,
+        contexts: impl Iterator<Item = &'c EventContext>,
+    ) -> Self {
+        let (mut traces, mut count, mut value) = (HashSet::new(), 0_u64, 0_u64);
+        for context in contexts {
+            traces.insert(context.stack);
+            count = count.saturating_add(context.count);
+            value = value.saturating_add(context.value);
+        }
         ReportTotals {
             contexts: traces.len() as u64,
-            count: sum(|context| context.count),
+            count,
             value,
             bytes: value_in_bytes(kind, value),
         }
@@ -55,14 +57,13 @@ impl ReportTotals {
     }
 
     /// `12 bytes, 3 events in 2 contexts`
-    pub(super) fn write(&self, unit: &str, out: &mut impl Write) -> io::Result<()> {
+    pub(super) fn to_text(&self, unit: &str) -> String {
         if self.count == 0 {
-            return writeln!(out, "none");
+            return "none".to_owned();
         }
         let value = format_value(self.value, unit).map_or_else(String::new, |text| text + ", ");
         let contexts = format_plural(self.contexts, "context");
-        writeln!(
-            out,
+        format!(
             "{value}{} in {contexts}",
             format_plural(self.count, "event")
         )

@@ -10,7 +10,7 @@
 use std::io::{self, Write};
 
 use lucce_decoder::escape::EscapedText;
-use lucce_decoder::{CallTreeBranch, CallTreeOptions, GroupBy, MergedProfile};
+use lucce_decoder::{CallTreeBranch, CallTreeOptions, FrameDisplay, GroupBy, MergedProfile};
 use serde::Serialize;
 
 use crate::amounts::format_amount;
@@ -28,6 +28,9 @@ pub struct ReportTree {
     inverted: bool,
     /// The minimum amount of a branch; smaller ones are summed up.
     least: u64,
+    /// Whether only own code has branches.
+    #[serde(skip)]
+    pub is_folded: bool,
     /// Parents precede their children; the first is the root, with the total.
     branches: Vec<TreeRow>,
 }
@@ -65,12 +68,17 @@ const DEFAULT_MAX_DEPTH: usize = 500;
 impl ReportTree {
     pub fn new(summed: &ReportSums<'_>, args: &ReportArgs, by: GroupBy) -> Self {
         let (joined, whole) = (summed.joined, summed.whole);
+        let max_frames = match args.frame_args.frames {
+            FrameDisplay::AtMost(most) => most,
+            FrameDisplay::Focused | FrameDisplay::All => DEFAULT_MAX_DEPTH,
+        };
         let drawing = CallTreeOptions {
             measure: summed.value,
             group_by: by,
+            own_only: args.is_focused() && joined.names.is_own_code_mixed(),
             inverted: args.inverted,
             min_amount: min_amount(&args.threshold, whole),
-            depth: args.depth.map_or(DEFAULT_MAX_DEPTH, |depth| depth as usize),
+            depth: args.depth.map_or(max_frames, |depth| depth as usize),
         };
         let branches = joined.build_call_tree(0, &drawing, |row| summed.is_wanted(row));
         let rows = branches
@@ -82,6 +90,7 @@ impl ReportTree {
             amounts_in: summed.unit.to_owned(),
             inverted: args.inverted,
             least: drawing.min_amount,
+            is_folded: drawing.own_only,
             branches: rows.collect(),
         }
     }

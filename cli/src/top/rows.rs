@@ -5,7 +5,8 @@ use std::fmt;
 
 use lucce_decoder::escape::EscapedText;
 use lucce_decoder::{
-    ContextId, ContextNumber, GroupBy, GroupKey, Measure, MergedCounter, NodeId, StackFrame,
+    ContextId, ContextNumber, FrameDisplay, GroupBy, GroupKey, Measure, MergedCounter, NodeId,
+    StackFrame,
 };
 
 use super::super::amounts::format_amount;
@@ -21,6 +22,7 @@ pub fn list_title(by: GroupBy) -> &'static str {
         GroupBy::Package => "packages",
         GroupBy::Method => "methods",
         GroupBy::Line => "lines",
+        GroupBy::Entry => "entries",
         GroupBy::Thread => "threads",
         GroupBy::Tag => "tags",
         GroupBy::Request => "requests",
@@ -35,6 +37,8 @@ pub struct TopView {
     pub list: GroupBy,
     /// Whether rows are sorted by number of events instead of value.
     pub by_count: bool,
+    /// Whether rows that include callees are sorted and shown with them.
+    pub with_callees: bool,
     /// Whether idle threads are shown.
     pub with_idle: bool,
 }
@@ -45,6 +49,7 @@ impl TopView {
             kind,
             list,
             by_count: false,
+            with_callees: false,
             with_idle: false,
         }
     }
@@ -174,7 +179,10 @@ pub fn build_rows(window: &SampleWindow, view: &TopView) -> Vec<TopRow> {
     let (kind, by) = (view.shown_kind(window), view.list);
     let of_kind = kind_filter(window, kind);
     let is_shown = |row: &MergedCounter| of_kind(row) && view.shows_row(row);
-    let sum = |measure| window.joined.own_sums_by_group(0, measure, by, is_shown);
+    let sum = |measure| match view.with_callees {
+        true => window.joined.sum_by_group(0, measure, by, is_shown),
+        false => window.joined.own_sums_by_group(0, measure, by, is_shown),
+    };
     let (values, counts) = (sum(Measure::Value), sum(Measure::Count));
     let total = window.totals.iter().find(|of| of.name == kind);
     let unit = total.map_or("", |kind| kind.unit.as_str());
@@ -183,9 +191,12 @@ pub fn build_rows(window: &SampleWindow, view: &TopView) -> Vec<TopRow> {
         false => &values,
     };
     let of = |sums: &HashMap<GroupKey, u64>, key: &GroupKey| sums.get(key).copied().unwrap_or(0);
-    let whole = weighed
-        .values()
-        .fold(0, |sum: u64, value| sum.saturating_add(*value));
+    // With callees, groups overlap: shares are of all events.
+    let (value, count) = sum_rows(window, is_shown);
+    let whole = match view.sorts_by_count(window) {
+        true => count,
+        false => value,
+    };
     let keys: HashSet<GroupKey> = counts.keys().chain(values.keys()).copied().collect();
     let mut keys: Vec<GroupKey> = keys.into_iter().collect();
     keys.sort_unstable_by_key(|key| (std::cmp::Reverse(of(weighed, key)), *key));
@@ -235,7 +246,12 @@ pub fn format_trace(window: &SampleWindow, key: GroupKey) -> Vec<String> {
         id: find_number(window, node, what).unwrap_or(ContextId::UNKNOWN),
     };
     let frames = window.joined.path_frames(node);
-    let frames = frames.iter().map(|frame| format!("    at {frame}"));
+    let display = match window.joined.names.is_own_code_mixed() {
+        true => FrameDisplay::Focused,
+        false => FrameDisplay::All,
+    };
+    let lines = display.fold_frames(&frames).into_iter();
+    let frames = lines.map(|line| format!("    {line}"));
     let ids = format!("{number}  {}", window.joined.stack_id(node));
     std::iter::once(ids).chain(frames).collect()
 }

@@ -194,7 +194,7 @@ fn every_field_is_described() {
     assert!(!gate["rows"].as_array().unwrap().is_empty());
     fields(&gate, &mut of_gate);
     // Those of frames are described with the report.
-    let of_frame = ["class", "method", "file", "line"];
+    let of_frame = ["class", "method", "file", "line", "own"];
     let text = [described("diff"), described("gate")].concat();
     let names = of_diff.iter().map(|name| (name, described("diff")));
     let names = names.chain(of_gate.iter().map(|name| (name, &*text)));

@@ -27,6 +27,7 @@ fn logs(dir: &Path) -> Ids {
     lucce_testkit::kinds(&dir.join("kinds.log"));
     lucce_testkit::untyped(&dir.join("untyped.log"));
     lucce_testkit::moved(&dir.join("moved.log"));
+    lucce_testkit::mixed::mixed(&dir.join("mixed.log"));
     lucce_testkit::sampled(&dir.join("sampled.log"));
     lucce_testkit::interrupted(&dir.join("interrupted.log"));
     lucce_testkit::other_program(&dir.join("program.log"));

@@ -39,6 +39,11 @@ const LAYOUTS: [Layout; 21] = [
                 Application,
             ),
             (
+                "com.acme.shop.Orders$$SpringCGLIB$$0",
+                "jar:nested:/srv/shop.jar/!BOOT-INF/classes/!/",
+                Library,
+            ),
+            (
                 "org.apache.catalina.Host",
                 "jar:nested:/srv/shop.jar/!BOOT-INF/lib/tomcat.jar!/",
                 Library,
@@ -583,7 +588,7 @@ fn origins_are_right_in_every_layout() {
         };
         match launcher {
             Some(_) => launch.add_packages(layout.classes.iter().map(class)),
-            None => launch.own_packages.extend(own_package(layout.main_class)),
+            None => launch.own_packages.extend(project_package(layout.main_class)),
         }
         for row @ (name, _, expected) in layout.classes {
             assert_eq!(
@@ -636,13 +641,16 @@ fn without_locations_all_but_the_jdk_is_own() {
 
 #[test]
 fn a_main_class_names_the_own_package() {
-    assert_eq!(own_package("com.acme.shop.Shop"), Some("com.acme"));
-    assert_eq!(own_package("org.apache.foo.Main"), Some("org.apache.foo"));
-    assert_eq!(own_package("com.acme.Main"), Some("com.acme"));
+    assert_eq!(project_package("com.acme.shop.Shop"), Some("com.acme"));
+    assert_eq!(
+        project_package("org.apache.foo.Main"),
+        Some("org.apache.foo")
+    );
+    assert_eq!(project_package("com.acme.Main"), Some("com.acme"));
     // One part says too little, and a shared package nothing.
-    assert_eq!(own_package("shop.Main"), None);
-    assert_eq!(own_package("org.apache.Main"), None);
-    assert_eq!(own_package("Main"), None);
+    assert_eq!(project_package("shop.Main"), None);
+    assert_eq!(project_package("org.apache.Main"), None);
+    assert_eq!(project_package("Main"), None);
 }
 
 #[test]

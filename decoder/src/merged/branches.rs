@@ -12,6 +12,7 @@
 use std::collections::{HashMap, VecDeque};
 
 use crate::call_tree::NodeId;
+use crate::code_origin::CodeOrigin;
 
 use super::group_sums::FrameGroupKeys;
 use super::{GroupKey, MergedCounter, MergedProfile};
@@ -21,8 +22,11 @@ use crate::measure::{GroupBy, Measure};
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct CallTreeOptions {
     pub measure: Measure,
-    /// The grouping of frames: class, package, method or line.
+    /// The grouping of frames: class, package, method or line. With entries, frames are grouped by method, and callers of
+    /// entries are left out.
     pub group_by: GroupBy,
+    /// Whether only own code has branches; inverted: own code, and the frames of the events.
+    pub own_only: bool,
     /// Whether the tree is inverted: from events to the threads' entries.
     pub inverted: bool,
     /// The minimum amount of a branch; smaller ones are summed up.
@@ -104,6 +108,10 @@ impl<'d, T> BranchBuilder<'d, T> {
         }
     }
 
+    fn branch_key(&self, at: usize) -> Option<GroupKey> {
+        self.branches.get(at)?.key
+    }
+
     /// The next branch to be divided, its depth and its content.
     fn next_branch(&mut self) -> Option<(usize, usize, T)> {
         self.pending.pop_front()
@@ -147,9 +155,41 @@ impl<'d, T> BranchBuilder<'d, T> {
     }
 }
 
+/// Which nodes have branches. The amounts of other nodes belong to the nearest caller with a branch.
+struct BranchNodes(Option<Vec<bool>>);
+
+impl BranchNodes {
+    fn new(joined: &MergedProfile, drawing: &CallTreeOptions) -> BranchNodes {
+        let is_own = |node| {
+            let frame = joined.tree.caller_and_frame(NodeId(node));
+            frame.is_some_and(|(_, frame)| {
+                joined.names.frame_origin(frame) == CodeOrigin::Application
+            })
+        };
+        let nodes = 0..joined.tree.len() as u32;
+        BranchNodes(match (drawing.own_only, drawing.group_by) {
+            (true, _) => Some(nodes.map(is_own).collect()),
+            (false, GroupBy::Entry) => {
+                let entries = joined.list_entries().into_iter();
+                Some(entries.map(|entry| entry.is_some()).collect())
+            }
+            (false, _) => None,
+        })
+    }
+
+    fn contains(&self, node: NodeId) -> bool {
+        let all = self.0.as_ref();
+        all.is_none_or(|nodes| nodes.get(node.0 as usize) == Some(&true))
+    }
+}
+
+/// The branch of all stacks without own code.
+const NO_OWN_CODE: GroupKey = GroupKey::Entry(None);
+
 /// The tree from the threads' entries.
 struct TopDownTree<'j> {
     keys: FrameGroupKeys<'j>,
+    shown: BranchNodes,
     drawing: &'j CallTreeOptions,
     /// The amount of each node with all its callees.
     whole: Vec<u64>,
@@ -170,6 +210,7 @@ impl<'j> TopDownTree<'j> {
         let size = joined.tree.len();
         let mut upright = TopDownTree {
             keys: FrameGroupKeys::new(joined, drawing.group_by),
+            shown: BranchNodes::new(joined, drawing),
             drawing,
             whole: vec![0; size],
             own: HashMap::new(),
@@ -220,22 +261,45 @@ impl<'j> TopDownTree<'j> {
     fn build_branches(self) -> Vec<CallTreeBranch> {
         let all = self.whole.first().copied().unwrap_or_default();
         let mut growing = BranchBuilder::new(self.drawing, all, vec![NodeId(0)]);
-        while let Some((at, depth, nodes)) = growing.next_branch() {
-            let own = nodes.iter().filter_map(|node| self.own.get(node)).flatten();
-            growing.set_own_amounts(at, own.copied());
+        while let Some((at, depth, mut nodes)) = growing.next_branch() {
             let mut children: HashMap<GroupKey, (u64, Vec<NodeId>)> = HashMap::new();
-            for child in nodes.iter().flat_map(|node| self.child_nodes(*node)) {
-                let Some(key) = self.keys.node_key(child) else {
-                    continue;
-                };
-                let amount = self.whole.get(child.0 as usize).copied();
-                let (sum, nodes) = children.entry(key).or_default();
-                *sum = sum.saturating_add(amount.unwrap_or_default());
-                nodes.push(child);
+            let has_callees = growing.branch_key(at) != Some(NO_OWN_CODE);
+            let mut next = 0;
+            // Nodes without a branch are appended to the nodes of this one.
+            while let Some(node) = nodes.get(next).copied().filter(|_| has_callees) {
+                next += 1;
+                for child in self.child_nodes(node) {
+                    let Some(key) = self.keys.node_key(child) else {
+                        continue;
+                    };
+                    if !self.shown.contains(child) {
+                        nodes.push(child);
+                        continue;
+                    }
+                    let amount = self.whole.get(child.0 as usize).copied();
+                    let (sum, nodes) = children.entry(key).or_default();
+                    *sum = sum.saturating_add(amount.unwrap_or_default());
+                    nodes.push(child);
+                }
             }
+            if at == 0 {
+                // Only the root has nodes without own callers.
+                let hidden = nodes.split_off(nodes.len().min(1));
+                let own = hidden.iter().flat_map(|node| self.own_amounts(*node));
+                let amount = sum_amounts(own.map(|(_, amount)| amount));
+                if amount > 0 {
+                    children.insert(NO_OWN_CODE, (amount, hidden));
+                }
+            }
+            let own = nodes.iter().flat_map(|node| self.own_amounts(*node));
+            growing.set_own_amounts(at, own);
             growing.divide_branch((at, depth), children);
         }
         growing.branches
+    }
+
+    fn own_amounts(&self, node: NodeId) -> impl Iterator<Item = (Option<u32>, u64)> {
+        self.own.get(&node).into_iter().flatten().copied()
     }
 }
 
@@ -251,6 +315,7 @@ struct AscendingStack {
 struct BottomUpTree<'j> {
     merged: &'j MergedProfile,
     keys: FrameGroupKeys<'j>,
+    shown: BranchNodes,
     drawing: &'j CallTreeOptions,
 }
 
@@ -259,8 +324,20 @@ impl<'j> BottomUpTree<'j> {
         BottomUpTree {
             merged: joined,
             keys: FrameGroupKeys::new(joined, drawing.group_by),
+            shown: BranchNodes::new(joined, drawing),
             drawing,
         }
+    }
+
+    /// The nearest node with a branch: the node itself, or a caller. Without one, the root.
+    fn branch_node(&self, mut node: NodeId) -> NodeId {
+        while let Some((caller, _)) = self.merged.tree.caller_and_frame(node) {
+            if self.shown.contains(node) {
+                break;
+            }
+            node = caller;
+        }
+        node
     }
 
     fn build_branches<'r>(
@@ -289,7 +366,7 @@ impl<'j> BottomUpTree<'j> {
                 let (sum, above) = children.entry(key).or_default();
                 *sum = sum.saturating_add(stack.amount);
                 above.push(AscendingStack {
-                    at: caller,
+                    at: self.branch_node(caller),
                     ..stack
                 });
             }
@@ -366,6 +443,7 @@ mod branches_tests {
         let drawing = CallTreeOptions {
             measure: Measure::Value,
             group_by: GroupBy::Method,
+            own_only: false,
             inverted,
             min_amount: least,
             depth,

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use crate::call_tree::{CallTree, NodeId, TreeFrameKey};
+use crate::code_origin::CodeOrigin;
 use crate::measure::{GroupBy, Measure};
 
 use super::{MergedCounter, MergedProfile, TaggedThread};
@@ -19,6 +20,8 @@ pub enum GroupKey {
     Package(u32),
     Method(u32),
     Line(u32),
+    /// The method of the entry; `None`: no frame is own code.
+    Entry(Option<u32>),
 }
 
 impl MergedProfile {
@@ -54,12 +57,18 @@ impl MergedProfile {
     ) -> HashMap<GroupKey, u64> {
         let counted = self.filter_counters(run, is_wanted);
         let mut sums = HashMap::new();
+        let entries = match by {
+            GroupBy::Entry => self.list_entries(),
+            _ => Vec::new(),
+        };
+        let entry = |node: NodeId| entries.get(node.0 as usize).copied().flatten();
         let own = |row: &MergedCounter| match by {
             GroupBy::Context => Some(GroupKey::Context(row.node, row.what)),
             GroupBy::Type => Some(GroupKey::Type(row.what)),
             GroupBy::Thread => Some(GroupKey::Thread(self.tagged_thread(row).thread)),
             GroupBy::Tag => Some(GroupKey::Tag(self.tagged_thread(row).tags)),
             GroupBy::Request => Some(GroupKey::Request(self.tagged_thread(row).request)),
+            GroupBy::Entry => Some(GroupKey::Entry(entry(row.node))),
             GroupBy::Class | GroupBy::Package | GroupBy::Method | GroupBy::Line => None,
         };
         let mut nodes: HashMap<NodeId, u64> = HashMap::new();
@@ -89,6 +98,7 @@ impl MergedProfile {
         let keys = match by {
             GroupBy::Context
             | GroupBy::Type
+            | GroupBy::Entry
             | GroupBy::Thread
             | GroupBy::Tag
             | GroupBy::Request => {
@@ -106,6 +116,29 @@ impl MergedProfile {
             }
         }
         sums
+    }
+
+    /// The entry of each node: the method of the outermost frame of own code, with its number as in [`GroupKey::Method`].
+    #[must_use]
+    pub fn list_entries(&self) -> Vec<Option<u32>> {
+        let keys = FrameGroupKeys::new(self, GroupBy::Method);
+        let mut entries: Vec<Option<u32>> = vec![None; self.tree.len()];
+        for node in 1..self.tree.len() {
+            let at = NodeId(node as u32);
+            let Some((caller, frame)) = self.tree.caller_and_frame(at) else {
+                continue;
+            };
+            let inherited = entries.get(caller.0 as usize).copied().flatten();
+            let is_own = || self.names.frame_origin(frame) == CodeOrigin::Application;
+            let found = inherited.or_else(|| match keys.node_key(at) {
+                Some(GroupKey::Method(method)) if is_own() => Some(method),
+                _ => None,
+            });
+            if let Some(entry) = entries.get_mut(node) {
+                *entry = found;
+            }
+        }
+        entries
     }
 
     /// Adds the amounts of nodes to the groups of their paths' frames, once for each group of a path.
@@ -199,7 +232,8 @@ impl MergedProfile {
                 let class = names.classes.get(class).map_or("", String::as_str);
                 package_name(class).unwrap_or("(no package)").to_owned()
             }
-            GroupKey::Method(method) => {
+            GroupKey::Entry(None) => "(no own code)".to_owned(),
+            GroupKey::Method(method) | GroupKey::Entry(Some(method)) => {
                 let method = names.methods.get(method);
                 let named = method
                     .and_then(|of| Some(format!("{}.{}", names.classes.get(of.class)?, of.name)));

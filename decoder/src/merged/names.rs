@@ -161,6 +161,24 @@ impl MergedNames {
         origin.copied().unwrap_or_default()
     }
 
+    /// Whose code a frame is.
+    #[must_use]
+    pub fn frame_origin(&self, key: TreeFrameKey) -> CodeOrigin {
+        let method = self.frames.get(key.0).map(|frame| frame.method);
+        let method = method.and_then(|method| self.methods.get(method));
+        method.map_or(CodeOrigin::default(), |method| {
+            self.class_origin(method.class)
+        })
+    }
+
+    /// Whether traces can be folded: some frames are own code, and some are not.
+    #[must_use]
+    pub fn is_own_code_mixed(&self) -> bool {
+        let is_own = |frame| self.frame_origin(TreeFrameKey(frame)) == CodeOrigin::Application;
+        let frames = || 0..self.frames.as_slice().len() as u32;
+        frames().any(is_own) && !frames().all(is_own)
+    }
+
     /// Of classes of one name, one that is the program's own decides.
     fn record_origin(&mut self, class: u32, origin: CodeOrigin) {
         let at = class as usize;

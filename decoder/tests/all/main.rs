@@ -3,6 +3,7 @@
 mod calls;
 mod evidence;
 mod exported;
+mod focus;
 mod hot_paths;
 mod large;
 mod scope;

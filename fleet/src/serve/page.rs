@@ -172,16 +172,17 @@ fn query_rows(
                 column.is_valid(at).then(|| column.value(at))
             };
             let amount = |column| number(column).unwrap_or(0).max(0) as u64;
+            let class = text(&class).unwrap_or_default();
             rows.push(PageRow {
                 stack: text(&stack).and_then(|id| parse_id(&id)),
                 frame: StackFrame {
-                    class: text(&class).unwrap_or_default(),
+                    origin: CodeOrigin::from_foreign_name(&class),
+                    class,
                     method: text(&method).unwrap_or_default(),
                     file: None,
                     line: number(&line)
                         .and_then(|line| i32::try_from(line).ok())
                         .unwrap_or(StackFrame::UNKNOWN),
-                    origin: CodeOrigin::default(),
                 },
                 kind: text(&kind).unwrap_or_else(|| event.clone()),
                 unit: text(&unit),
@@ -267,11 +268,11 @@ fn query_frames(
             };
             let line = lines.map_or(-1, |lines| lines.value(at));
             let frame = StackFrame {
+                origin: CodeOrigin::from_foreign_name(&class),
                 class,
                 method,
                 file: (!file.is_empty()).then_some(file),
                 line: i32::try_from(line).unwrap_or(StackFrame::UNKNOWN),
-                origin: CodeOrigin::default(),
             };
             named.insert(id, (frame, descriptor));
         }

@@ -5,6 +5,7 @@ pub mod deep;
 pub mod fuzz;
 pub mod hostile;
 pub mod leaks;
+pub mod mixed;
 pub mod programs;
 pub mod random;
 pub mod stream;
@@ -117,7 +118,8 @@ fn code_below(writer: &mut LogWriter, more: u16) {
         let source_file = file.map(Into::into);
         let class = ClassRecord {
             id: ClassId(id),
-            loader: LoaderId(0),
+            // 0: the boot loader.
+            loader: LoaderId(if name.starts_with("java.") { 0 } else { 2 }),
             name: name.into(),
             source_file,
         };

@@ -1,0 +1,78 @@
+//! The frame by which people know a context: the innermost frame of own code.
+
+use lucce_callgraph::{ContextFrame, ContextId, DecodeError, MethodId};
+use lucce_contentid::FrameId;
+use rustc_hash::FxHashMap;
+
+use crate::code_origin::CodeOrigin;
+use crate::context_walk::{ContextWalker, PathFold};
+use crate::fingerprint::{FrameStep, frame_step, map_contexts};
+use crate::profile::Profile;
+
+/// The own code of a context.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ContextFocus {
+    /// The innermost frame of own code.
+    pub own: Option<ContextFrame>,
+    /// Whether a frame is not own code.
+    pub has_other_code: bool,
+}
+
+impl ContextFocus {
+    fn with_callee(mut self, frame: ContextFrame, origin: CodeOrigin) -> ContextFocus {
+        match origin {
+            CodeOrigin::Application => self.own = Some(frame),
+            CodeOrigin::Library | CodeOrigin::Jdk => self.has_other_code = true,
+        }
+        self
+    }
+}
+
+impl Profile {
+    /// Finds the focus of each context, in the order of `ids`, on all processors. Without frames, it is empty.
+    #[must_use]
+    pub fn find_focus(&self, ids: &[ContextId]) -> Vec<ContextFocus> {
+        map_contexts(ids, |ids, limits| {
+            let mut origins: FxHashMap<MethodId, CodeOrigin> = FxHashMap::default();
+            let mut fold = FocusFold {
+                profile: self,
+                origin: |method| {
+                    let origin = origins.entry(method);
+                    *origin.or_insert_with(|| self.code.method_origin(method))
+                },
+            };
+            let mut walker = ContextWalker::new(&self.graph, limits);
+            let mut focus = |id: &ContextId| {
+                let found = walker.walk_context(&mut fold, *id);
+                found.map_or_else(|_| ContextFocus::default(), |(focus, _)| focus)
+            };
+            ids.iter().map(&mut focus).collect()
+        })
+    }
+}
+
+struct FocusFold<'p, F> {
+    profile: &'p Profile,
+    origin: F,
+}
+
+impl<F: FnMut(MethodId) -> CodeOrigin> PathFold for FocusFold<'_, F> {
+    type Value = ContextFocus;
+    const EMPTY: ContextFocus = ContextFocus {
+        own: None,
+        has_other_code: false,
+    };
+    const MEMO_SPACING: u64 = 16;
+
+    fn push_frame(
+        &mut self,
+        callers: ContextFocus,
+        frame: ContextFrame,
+    ) -> Result<ContextFocus, DecodeError> {
+        Ok(match frame_step(self.profile, frame, || FrameId(0)) {
+            FrameStep::Restart => Self::EMPTY,
+            FrameStep::Skip => callers,
+            FrameStep::Add(_) => callers.with_callee(frame, (self.origin)(frame.method)),
+        })
+    }
+}
