@@ -715,7 +715,7 @@ pub extern "system" fn Java_java_lang_LucceRtNatives_openRequest(
     argument: jobject,
     slot: jlong,
 ) {
-    guard_event(event_mask::REQUEST, |agent| {
+    guard_event(REQUEST.mask_bit, |agent| {
         if own.get().is_none() {
             return;
         }
