@@ -11,8 +11,9 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::code_origin::{CodeOrigin, project_package};
+use crate::code_origin::project_package;
 use crate::escape::EscapedText;
+use crate::frame::CodeOrigin;
 use crate::frame::StackFrame;
 
 /// Which frames of a trace are shown (`--frames`).

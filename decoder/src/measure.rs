@@ -68,7 +68,7 @@ pub enum GroupBy {
 }
 
 impl GroupBy {
-    pub const ALL: [GroupBy; 9] = [
+    pub const ALL: [GroupBy; 10] = [
         GroupBy::Context,
         GroupBy::Type,
         GroupBy::Class,

@@ -38,7 +38,7 @@ pub fn thread_fields(
         pointer: field(c"$lucceStack")?,
         events: field(c"$lucceCounters")?,
         state: field(c"$lucceState")?,
-        ticket: match core.options.records_calls() {
+        ticket: match core.options.calls {
             true => Some(field(c"$lucceRecording")?),
             false => None,
         },

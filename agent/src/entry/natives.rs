@@ -12,7 +12,7 @@ use std::sync::atomic::Ordering;
 
 use jvmti_bindings::sys::jni::{JNIEnv, jboolean, jclass, jint, jlong, jobject, jvalue};
 use lucce_callgraph::{ContextId, MethodId, SiteId};
-use lucce_instrument::kinds::ALLOC;
+use lucce_instrument::kinds::{ALLOC, REQUEST};
 
 use lucce_jvmti::JniEnvironment;
 

@@ -1,6 +1,6 @@
 //! `requests=auto`: requests, messages and jobs that the program receives.
 //!
-//! A hook at the entry of a method that receives requests (`lucce_instrument::requests`) opens a request, and its ends
+//! A hook at the entry of a method that receives requests (`lucce_instrument::kinds::request_entries`) opens a request, and its ends
 //! close it. The thread's events in between have the tag `request=NAME`. Each request is counted once, as `request`.
 //!
 //! Entries nest: a server's or servlet's entry calls a framework, which calls the handler. The outermost entry's frame
@@ -17,8 +17,9 @@ use std::sync::atomic::Ordering;
 
 use jvmti_bindings::sys::jni::jobject;
 use lucce_callgraph::ContextId;
+use lucce_instrument::RequestEntry;
 use lucce_instrument::kinds::REQUEST;
-use lucce_instrument::requests::{HTTP_METHODS, OTHER_METHOD, RequestEntry};
+use lucce_instrument::kinds::request_entries::{HTTP_METHODS, OTHER_METHOD};
 use lucce_jvmti::JniEnvironment;
 
 use crate::counting::CountingParts;

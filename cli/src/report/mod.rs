@@ -154,11 +154,6 @@ fn check_args(args: &ReportArgs) -> Result<(), CommandError> {
 }
 
 impl ReportArgs {
-    /// The amount of the sort key, if one is named.
-    fn sorted_measure(&self) -> Option<Measure> {
-        self.order.sort.and_then(SortArg::to_measure)
-    }
-
     /// Whether other frames than those of own code are folded. JSON has all frames.
     fn is_focused(&self) -> bool {
         self.frame_args.frames == FrameDisplay::Focused && !self.json

@@ -30,13 +30,14 @@ mod insertions;
 mod old_hooks;
 mod out_of_scope;
 mod published_calls;
-pub mod requests;
 
 pub use class_analysis::{InstrumentationOptions, analyze_class, is_bound};
 pub use helpers::{HELPER_PREFIX, INHERITED, TRANSFORM};
 pub use inherited::inherited_methods;
 pub use insertions::{HookOptions, plan_class, plan_hidden_class};
-pub use instrumentation::{EventCall, FrameKind, HookPlace, HookSiteKind, MethodInstrumentation};
+pub use instrumentation::{
+    EventCall, FrameKind, HookPlace, HookSiteKind, MethodInstrumentation, RequestEntry,
+};
 pub use jdk::intrinsics::INTRINSICS;
 pub use jdk::leaf_methods::{is_leaf, is_leaf_call};
 pub use jdk::roles::{CLASS_INITIALIZER, acts_as_carrier};

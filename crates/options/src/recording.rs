@@ -265,7 +265,7 @@ impl RecordingOptions {
     pub fn passes_tags(&self) -> bool {
         self.tags_follow_tasks
             && self.tracking == TrackingMode::Lazy
-            && !self.records_calls()
+            && !self.calls
             && !self.has_static_graph()
     }
 

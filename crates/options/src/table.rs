@@ -39,7 +39,7 @@ const PLAIN: OptionEntry = OptionEntry {
 };
 
 /// All options, in the order of the documents.
-pub static OPTION_TABLE: [OptionEntry; 28] = [
+pub static OPTION_TABLE: [OptionEntry; 32] = [
     OptionEntry {
         name: "events",
         value: OptionValue::Text {
@@ -81,7 +81,7 @@ pub static OPTION_TABLE: [OptionEntry; 28] = [
             combination: "`events=request` with `calls=on`",
             reason: "",
             message: "events=request does not go with calls=on",
-            applies: |options| options.records_calls() && options.events.has_kind(&REQUEST),
+            applies: |options| options.calls && options.events.has_kind(&REQUEST),
         }],
         ..PLAIN
     },

@@ -588,7 +588,9 @@ fn origins_are_right_in_every_layout() {
         };
         match launcher {
             Some(_) => launch.add_packages(layout.classes.iter().map(class)),
-            None => launch.own_packages.extend(project_package(layout.main_class)),
+            None => launch
+                .own_packages
+                .extend(project_package(layout.main_class)),
         }
         for row @ (name, _, expected) in layout.classes {
             assert_eq!(

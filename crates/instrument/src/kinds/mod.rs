@@ -14,6 +14,7 @@ mod call;
 mod io;
 mod lock;
 mod request;
+pub mod request_entries;
 mod thread;
 
 use std::sync::LazyLock;

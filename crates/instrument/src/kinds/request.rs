@@ -4,9 +4,9 @@
 
 use lucce_bytecode::{HelperMethod, MethodCall};
 
+use super::request_entries::find_request_entry;
 use crate::helpers::{BEGIN_REQUEST, BEGIN_REQUEST_OF, END_REQUEST, END_REQUEST_FROM_VM};
 use crate::instrumentation::{HookPlace, HookSiteKind};
-use crate::requests::find_request_entry;
 
 use super::{AnalyzedMethod, EventHooks};
 

@@ -6,51 +6,8 @@
 
 use lucce_bytecode::{AnnotationTexts, ClassFile, ClassFileMethod};
 
-use crate::kinds::AnalyzedMethod;
-
-/// A method that receives requests, and where a request's name comes from.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum RequestEntry {
-    /// A handler of HTTP requests: `GET /orders/{id}`, or the pattern alone if it handles all HTTP methods.
-    Route(String),
-    /// A listener or a job: `kafka orders`, `scheduled com.acme.Jobs.clean`.
-    Named(String),
-    /// `com.sun.net.httpserver`: the exchange in the first parameter has method and registered path.
-    Exchange,
-    /// A servlet: the request in the first parameter has method and mapping.
-    Servlet,
-}
-
-impl RequestEntry {
-    /// Returns the form that the registry keeps.
-    #[must_use]
-    pub fn to_text(&self) -> String {
-        match self {
-            RequestEntry::Route(name) => format!("R{name}"),
-            RequestEntry::Named(name) => format!("N{name}"),
-            RequestEntry::Exchange => "E".to_owned(),
-            RequestEntry::Servlet => "S".to_owned(),
-        }
-    }
-
-    /// Parses that form.
-    #[must_use]
-    pub fn from_text(text: &str) -> Option<RequestEntry> {
-        let (kind, name) = text.split_at_checked(1)?;
-        match kind {
-            "R" => Some(RequestEntry::Route(name.to_owned())),
-            "N" => Some(RequestEntry::Named(name.to_owned())),
-            "E" => Some(RequestEntry::Exchange),
-            "S" => Some(RequestEntry::Servlet),
-            _ => None,
-        }
-    }
-
-    /// Whether the agent gets the name from the method's first parameter.
-    pub(crate) fn needs_argument(&self) -> bool {
-        matches!(self, RequestEntry::Exchange | RequestEntry::Servlet)
-    }
-}
+use super::AnalyzedMethod;
+use crate::instrumentation::RequestEntry;
 
 const STATIC: u16 = 0x0008;
 const BRIDGE_OR_SYNTHETIC: u16 = 0x1040;
