@@ -140,7 +140,7 @@ mod own_paths_tests {
             tree.get_or_insert_child(NodeId(caller), TreeFrameKey(frame));
         }
         let weights = vec![0.0, 5.0, 0.1, 0.1, 0.1, 5.0, 0.1, 0.1];
-        let heavy = HeavyNodes::new(&tree, weights, 2);
+        let heavy = HeavyNodes::new(&tree, weights, 3);
         let paths = OwnPaths::from_frames(&tree, &heavy, &[false, true, false, true]);
         let path = |node| {
             let OwnPath {

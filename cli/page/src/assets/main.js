@@ -358,7 +358,7 @@ function overview() {
       ["Coverage", run.coverage], ["Lost", run.lost > 0 ? grouped(run.lost) + " events" : "nothing"],
     ]), ...run.notes.map((text) => element("p", { class: "note" }, text)), ...run.warnings.map((text) => element("p", { class: "warn" }, text))));
   // Whose code it is comes first: two lists that fit beside the facts of the run.
-  const own = isEmpty() || !hasOwn ? [] : [section("Own lines", largestOf(byOwnCode("own"), "methods", "own")), section("Entries", largestOf(byOwnCode("entry"), "methods", "entry"))];
+  const own = isEmpty() || !hasOwn ? [] : [section("Own lines", largestOf(byOwnCode("own"), "methods", "own", 14)), section("Entries", largestOf(byOwnCode("entry"), "methods", "entry", 14))];
   const cards = element("div", { class: "cards" }, ...own, ...runs);
   if (isEmpty()) return [cards, section("What was counted", nothingNote(), data.leaks === null ? null : element("p", { class: "lines" }, data.leaks.says))];
   const rows = data.kinds.map((kind, at) => ({ kind, at, counted: data.runs.map((_, run) => countedOf(at, run)) })).filter(({ kind }) => kind.count.some((count) => count > 0));
@@ -382,11 +382,16 @@ function restNote() {
   return left === 0 ? null : element("p", { class: "note" }, `${grouped(left)} small contexts are in this page as exact sums only, in boxes and lines named "(rest)". The log has each of them.`);
 }
 
-function largestOf(rows, tab, group) {
+/** `A.m:7` of `a.b.A.m(A.java:7)`. */
+function shortName(name) {
+  return name.replace(/^(?:[a-z_][\w]*\.)+(?=[^.]+\.[^.]+$|[^.]+\.[^.]+\()/, "").replace(/\([^():]*(:\d+)?\)$/, "$1");
+}
+
+function largestOf(rows, tab, group, most = 8) {
   const sums = sumsOf(state.run);
   const last = (row) => (row.isLast ? 1 : 0);
-  return element("div", {}, table(rows.sort((a, b) => last(a) - last(b) || b.amount - a.amount).slice(0, 8), [
-    { head: "Name", isName: true, of: (row) => row.name, shown: (row) => row.name },
+  return element("div", {}, table(rows.sort((a, b) => last(a) - last(b) || b.amount - a.amount).slice(0, most), [
+    { head: "Name", isName: true, of: (row) => row.name, shown: (row) => (row.isOwn && OWN_GROUPS[group] ? element("span", { title: row.name }, shortName(row.name)) : row.name) },
     amountColumn(), shareColumn(sums.total * scaleOf(state.run)),
   ], { by: 1 }), element("button", { type: "button", onclick: () => set({ tab, group: group || "method" }) }, "All"));
 }
