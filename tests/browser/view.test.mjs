@@ -252,6 +252,18 @@ describe("a page of one run", () => {
     assert.equal(await page.locator("#main tbody tr.own").count(), Object.keys(sumBy(entry)).filter((name) => name !== NO_OWN).length);
   });
 
+  test("has the heaviest own lines on the first screen", async () => {
+    await page.setViewportSize({ width: 1280, height: 720 });
+    for (const kind of ["alloc", "lock"]) {
+      await open("one", `#kind=${kind}`);
+      const [most] = await inPage(`byOwnCode("own").filter((row) => row.isOwn).sort((a, b) => b.amount - a.amount)`);
+      const row = page.locator(`tr.own [title="${most.name}"]`).first();
+      const box = await row.boundingBox();
+      assert.ok(box.y >= 0 && box.y + box.height <= 720, `${kind}: ${most.name} at ${box.y}`);
+    }
+    await page.setViewportSize({ width: 1280, height: 900 });
+  });
+
   // Own frames and the event's frame; a run of other frames between them is one step if there are several.
   function shortened(frames) {
     const steps = [];
@@ -499,7 +511,8 @@ describe("a page of two runs", () => {
     const row = diff.rows.find((row) => row.stack === cells.at(-1) && row.name === cells.at(-2));
     assert.ok(row, cells.join());
     // An id finds its rows.
-    await page.getByLabel("Filter rows").fill(row.stack);
+    await page.locator("#search").fill(row.stack);
+    await page.getByText("rows that match").waitFor();
     const ids = await page.locator("#main tbody tr td:last-child").allInnerTexts();
     assert.ok(ids.length >= 1 && ids.every((id) => id === row.stack), ids.join());
     await open("two", "#tab=difference&group=method");
