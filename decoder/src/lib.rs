@@ -112,8 +112,8 @@ pub use lucce_stream::{EventStream, StreamEvent, events_path};
 pub use lucce_tracelog::{ContextNumber, EventTypeId, LogDamage, OpenError, RunId, ThreadId};
 pub use measure::{GroupBy, Measure};
 pub use merged::{
-    CallTreeBranch, CallTreeOptions, EventMeaning, GroupKey, KindName, MergedCounter, MergedNames,
-    MergedProfile, MergedRun, PathSum, TaggedThread,
+    CallTreeBranch, CallTreeOptions, EventMeaning, FrameName, GroupKey, KindName, MergedCounter,
+    MergedNames, MergedProfile, MergedRun, PathSum, TaggedThread,
 };
 pub use origins::{StartOrigin, SubmissionIndex, index_submissions, trace_submitters};
 pub use profile::{

@@ -1,10 +1,12 @@
 import java.util.ArrayList;
 import java.util.List;
+import java.util.stream.IntStream;
 
 /** A little of everything that a page shows: recursion, a contended lock, names that try to be markup. */
 public final class Shop {
     private static final Object LOCK = new Object();
     private static final List<Object> kept = new ArrayList<>();
+    private static Object last;
 
     /** Tries to be an element of a page, wherever it is shown as a type. */
     private static final class Order {
@@ -30,6 +32,34 @@ public final class Shop {
         }
     }
 
+    /** Own code below frames of the JDK. */
+    private static void mapped(int count) {
+        IntStream.range(0, count).mapToObj(Shop::made).forEach(kept::add);
+    }
+
+    private static Order made(int items) {
+        return new Order(items % 7);
+    }
+
+    /** A thread whose events have one way. */
+    private static void oneWay() throws InterruptedException {
+        Thread thread = new Thread(Shop::first, "one way");
+        thread.start();
+        thread.join();
+    }
+
+    private static void first() {
+        second();
+    }
+
+    private static void second() {
+        third();
+    }
+
+    private static void third() {
+        last = new Order(3);
+    }
+
     private static void contend() throws InterruptedException {
         Runnable wait = () -> {
             for (int turn = 0; turn < 20; turn++) {
@@ -46,10 +76,12 @@ public final class Shop {
         };
         Thread other = new Thread(wait, "<img src=x onerror=alert(1)></script><script>alert(2)</script>");
         Thread another = new Thread(wait, "pool-1-thread-2");
-        other.start();
-        another.start();
-        other.join();
-        another.join();
+        Thread third = new Thread(wait, "pool-1-thread-7");
+        List<Thread> threads = List.of(other, another, third);
+        threads.forEach(Thread::start);
+        for (Thread thread : threads) {
+            thread.join();
+        }
     }
 
     /** Until the process that has started it closes its standard input. */
@@ -65,11 +97,13 @@ public final class Shop {
         for (int round = 0; round < rounds; round++) {
             tree(12);
             orders(2_000);
+            mapped(500);
             if (List.of(args).contains("collect")) {
                 System.gc();
             }
         }
         contend();
+        oneWay();
         if (List.of(args).contains("on")) {
             System.out.println("goes on");
             goOn();

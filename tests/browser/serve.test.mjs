@@ -59,10 +59,11 @@ test("tells what was counted lately from what was counted since the start", asyn
   assert.match(await page.locator("#run option").first().textContent(), name);
 });
 
-test("keeps a filter, its text and where one types, while data come", async () => {
+test("keeps a search, its text and where one types, while data come", async () => {
   await open("#tab=methods");
-  const filter = page.getByLabel("Filter rows");
+  const filter = page.locator("#search");
   await filter.fill("Shop\\.");
+  await page.getByText("rows that match").waitFor();
   await renewed(await reading());
   assert.equal(await filter.inputValue(), "Shop\\.");
   assert.ok(await filter.evaluate((input) => input === document.activeElement));

@@ -230,12 +230,220 @@ describe("a page of one run", () => {
     }
   });
 
-  test("says that a filter is no regular expression", async () => {
+  const ownText = (frame) => `${frame.class}.${frame.method}(${frame.file}:${frame.line})`;
+  const sumBy = (keyOf) => {
+    const sums = new Map();
+    for (const row of report("one").contexts) sums.set(keyOf(row.frames), (sums.get(keyOf(row.frames)) || 0) + row.value);
+    return Object.fromEntries([...sums].sort());
+  };
+  const NO_OWN = "(no own code)";
+
+  test("sums by own line and by entry as the report's frames say", async () => {
+    await open("one");
+    const rows = (group) => inPage(`Object.fromEntries(byOwnCode("${group}").map((row) => [row.name, row.amount]).sort())`);
+    assert.ok(report("one").contexts.some(({ frames }) => frames.some((frame) => frame.own) && !frames[0].own), "no event in a library");
+    const line = (frames) => { const own = frames.find((frame) => frame.own); return own ? ownText(own) : NO_OWN; };
+    assert.deepEqual(Object.entries(await rows("own")).sort(), Object.entries(sumBy(line)).sort());
+    const entry = (frames) => { const own = frames.findLast((frame) => frame.own); return own ? `${own.class}.${own.method}` : NO_OWN; };
+    assert.deepEqual(Object.entries(await rows("entry")).sort(), Object.entries(sumBy(entry)).sort());
+    await page.getByRole("heading", { name: "Own lines" }).waitFor();
+    await open("one", "#tab=methods&group=entry");
+    assert.equal(await page.getByLabel("Sums by").inputValue(), "entry");
+    assert.equal(await page.locator("#main tbody tr.own").count(), Object.keys(sumBy(entry)).filter((name) => name !== NO_OWN).length);
+  });
+
+  test("has the heaviest own lines on the first screen", async () => {
+    await page.setViewportSize({ width: 1280, height: 720 });
+    for (const kind of ["alloc", "lock"]) {
+      await open("one", `#kind=${kind}`);
+      const [most] = await inPage(`byOwnCode("own").filter((row) => row.isOwn).sort((a, b) => b.amount - a.amount)`);
+      const row = page.locator(`tr.own [title="${most.name}"]`).first();
+      const box = await row.boundingBox();
+      assert.ok(box.y >= 0 && box.y + box.height <= 720, `${kind}: ${most.name} at ${box.y}`);
+    }
+    await page.setViewportSize({ width: 1280, height: 900 });
+  });
+
+  // Own frames and the event's frame; a run of other frames between them is one step if there are several.
+  function shortened(frames) {
+    const steps = [];
+    let run = [];
+    const endRun = () => {
+      steps.push(...(run.length > 1 ? ["run"] : run));
+      run = [];
+    };
+    const outermostFirst = frames.toReversed();
+    outermostFirst.forEach((frame, at) => {
+      const name = `${frame.class}.${frame.method}`;
+      if (!frame.own && at < outermostFirst.length - 1) return run.push(name);
+      endRun();
+      return steps.push(name);
+    });
+    return steps.join(" ");
+  }
+
+  test("folds library frames: each path has the report's sum", async () => {
+    await open("one", "#tab=flame");
+    const walk = (graph, options) => inPage(`(() => {
+      const graph = new ${graph}(new Weights(sumsOf(0), null), ${options});
+      const sums = {};
+      const visit = (box, path) => {
+        const list = graph.children(box);
+        const own = box.now - list.reduce((sum, child) => sum + child.now, 0);
+        if (own > 0 && path.length > 0) sums[path.join(" ")] = own;
+        for (const child of list) visit(child, [...path, child.isSeveral ? child.key : child.name]);
+      };
+      visit(graph.root(), []);
+      return sums;
+    })()`);
+    const expected = sumBy(shortened);
+    assert.ok(Object.keys(expected).some((path) => / run /.test(path)), "nothing is folded");
+    assert.deepEqual(Object.entries(await walk("Down", "{ short: true }")).sort(), Object.entries(expected).sort());
+    const total = Object.values(await walk("Up", "{ short: true }")).reduce((sum, one) => sum + one, 0);
+    assert.equal(total, report("one").totals.value);
+  });
+
+  test("unfolds library frames by one key, and its address says so", async () => {
+    await open("one", "#tab=flame");
+    const boxes = () => inPage(`(() => { const [view] = open.views; const visit = (box) => [box.isSeveral ? 1 : 0, ...view.list(box).flatMap(visit)]; return visit(view.root); })()`);
+    const folded = await boxes();
+    assert.ok(folded.includes(1));
+    await page.locator("canvas").first().focus();
+    await page.keyboard.press("f");
+    assert.match(await inPage(`location.hash`), /frames=all/);
+    assert.ok(await inPage(`document.activeElement.tagName === "CANVAS"`));
+    const all = await boxes();
+    assert.ok(!all.includes(1) && all.length > folded.length);
+    await open("one", "#tab=flame&frames=all");
+    assert.ok(await page.getByLabel("all frames").isChecked());
+    await page.keyboard.press("f");
+    assert.doesNotMatch(await inPage(`location.hash`), /frames=all/);
+    assert.equal((await boxes()).length, folded.length);
+  });
+
+  test("folds nothing where own code cannot be told from other code", async () => {
+    await open("one", "#tab=flame");
+    await inPage(`(() => { data.classOrigins = "l".repeat(data.classes.length); take(data); cached = { key: "", sums: [] }; draw(); })()`);
+    assert.equal(await page.getByLabel("all frames").count(), 0);
+    assert.ok(await inPage(`(() => { const [view] = open.views; const visit = (box) => view.list(box).every((child) => !child.isSeveral && visit(child)); return visit(view.root); })()`));
+    await tab("Overview").click();
+    assert.equal(await page.getByRole("heading", { name: "Own lines" }).count(), 0);
+  });
+
+  test("folds a way without branches into one box", async () => {
+    await open("one", "#tab=flame&thread=one%20way");
+    const names = await inPage(`(() => { const [view] = open.views; const [first] = view.list(view.root); return [first.key, first.name, view.list(first).map((box) => box.name), first.now, view.root.now]; })()`);
+    assert.equal(names[0], "trunk");
+    assert.match(names[1], / … Shop\.second \(\d calls\)$/);
+    assert.deepEqual(names[2], ["Shop.third"]);
+    assert.equal(names[3], names[4]);
+    assert.ok(names[4] > 0);
+  });
+
+  test("has own code in a colour of its own", async () => {
+    await open("one", "#tab=flame&frames=all");
+    const colours = (own) => inPage(`(() => { const [view] = open.views; const found = new Set(); const visit = (box) => { for (const child of view.list(box)) { if (typeof child.key === "number" && isOwn(child.key) === ${own}) found.add(Number(view.colour(child, false, false).match(/hsl\\((\\d+)/)[1])); visit(child); } }; visit(view.root); return [...found]; })()`);
+    const [own, other] = [await colours(true), await colours(false)];
+    assert.ok(own.length > 0 && own.every((hue) => hue < 60), own.join());
+    assert.ok(other.length > 0 && other.every((hue) => hue > 200 && hue < 240), other.join());
+  });
+
+  test("goes to the first match, the next and the one before, in the flame graph", async () => {
+    await open("one", "#tab=flame");
+    await page.keyboard.press("/");
+    await page.keyboard.type("Shop.tree");
+    const position = page.locator("#position");
+    await position.filter({ hasText: /^1 of / }).waitFor();
+    const focus = () => inPage(`(() => { const [view] = open.views; const { scrollTop, clientHeight } = view.element; const y = view.focus.depth * ROW; const rect = view.rects.find((rect) => rect.box === view.focus); return { name: view.focus.name, depth: view.focus.depth, size: view.focus.size, isSeen: y >= scrollTop && y + ROW <= scrollTop + clientHeight, width: rect ? rect.w : 0 }; })()`);
+    const first = await focus();
+    assert.ok(first.name === "Shop.tree" && first.isSeen && first.width >= 60, JSON.stringify(first));
+    assert.equal(await page.locator("#search").evaluate((input) => input === document.activeElement), true);
+    await page.keyboard.press("Enter");
+    await position.filter({ hasText: /^2 of / }).waitFor();
+    await page.locator("#search").blur();
+    const count = Number((await position.textContent()).split(" of ")[1]);
+    assert.ok(count >= 12, `${count} levels of recursion`);
+    for (let at = 3; at <= 12; at++) await page.keyboard.press("n");
+    await position.filter({ hasText: /^12 of / }).waitFor();
+    const later = await focus();
+    assert.ok(later.name === "Shop.tree" && later.isSeen && later.width >= 60 && later.size <= first.size, JSON.stringify(later));
+    await page.keyboard.press("Shift+N");
+    await position.filter({ hasText: /^11 of / }).waitFor();
+    await page.locator("#next").click();
+    await position.filter({ hasText: /^12 of / }).waitFor();
+    // Deep boxes are scrolled to.
+    await open("one", "#tab=flame&frames=all&search=" + encodeURIComponent("Shop\\$Order.<init>"));
+    const deep = await focus();
+    assert.ok(deep.name === "Shop$Order.<init>" && deep.isSeen, JSON.stringify(deep));
+  });
+
+  test("goes through the rows of a table that match, beyond those that are seen", async () => {
+    await open("one", "#tab=contexts&search=Shop");
+    const position = page.locator("#position");
+    const count = Number((await position.textContent()).split(" of ")[1]);
+    assert.ok(count > 40, `${count} rows`);
+    const current = page.locator("#main tr[aria-current]");
+    for (let at = 1; at < 40; at++) await page.keyboard.press("n");
+    await position.filter({ hasText: /^40 of / }).waitFor();
+    assert.equal(await current.count(), 1);
+    const box = await current.boundingBox();
+    assert.ok(box.y >= 0 && box.y + box.height <= 900, JSON.stringify(box));
+    assert.equal(await current.evaluate((row) => [...row.parentElement.children].indexOf(row)), 39);
+    await page.keyboard.press("Enter");
+    assert.equal(await page.locator("#main tr[data-details]").count(), 1);
+    // The search is the same in each tab.
+    await tab("Methods").click();
+    for (const name of await page.locator("#main tbody td.name").allInnerTexts()) assert.match(name, /Shop/i);
+  });
+
+  test("has the threads of a pool in one row", async () => {
+    await open("one", "#tab=threads&kind=alloc");
+    const single = await inPage(`(() => { const sums = {}; shares.context.forEach((context, at) => { if (contexts.kind[context] === state.kind) sums[data.threads[shares.thread[at]]] = (sums[data.threads[shares.thread[at]]] || 0) + shares.value[at]; }); return sums; })()`);
+    const members = Object.entries(single).filter(([name]) => name.startsWith("pool-1-thread-"));
+    assert.equal(members.length, 2);
+    const whole = members.reduce((sum, [, value]) => sum + value, 0);
+    const rows = await inPage(`byThread().map((row) => [row.name, row.amount])`);
+    assert.deepEqual(rows.filter(([name]) => name.startsWith("pool-")), [["pool-1-thread-*", whole]]);
+    await page.getByRole("button", { name: "pool-1-thread-*", exact: true }).click();
+    await page.getByRole("button", { name: "pool-1-thread-7", exact: true }).waitFor();
+    await page.getByRole("button", { name: "Flame graph of these threads" }).click();
+    assert.equal(await inPage(`sumsOf(0).total`), whole);
+    assert.match(await inPage(`location.hash`), /thread=pool-1-thread-\*/);
+    await open("one", "#tab=flame&thread=pool-1-thread-7");
+    assert.equal(await inPage(`sumsOf(0).total`), single["pool-1-thread-7"]);
+  });
+
+  test("has what is too small to be shown one by one last", async () => {
     await open("one", "#tab=methods");
-    const filter = page.getByLabel("Filter rows");
+    // The heaviest leaf stands for such a sum.
+    const name = await inPage(`(() => {
+      const sums = sumsOf(0);
+      const isUsed = new Set(data.nodes.parent);
+      const leaf = [...tree.method.keys()].filter((node) => node > 0 && !isUsed.has(node)).sort((a, b) => sums.whole[b] - sums.whole[a])[0];
+      data.nodes.method[leaf] = -1;
+      take(data);
+      cached = { key: "", sums: [] };
+      draw();
+      return methodName(tree.method[leaf]);
+    })()`);
+    assert.equal(name, "(rest)");
+    for (const head of [0, 1, 3]) {
+      await page.locator("th button").nth(head).click();
+      await inPage(`while (!document.querySelector("#main button[data-more]").hidden) document.querySelector("#main button[data-more]").click()`);
+      const names = await page.locator("#main tbody td.name").allInnerTexts();
+      assert.equal(names.indexOf("(rest)"), names.length - 1);
+    }
+    const lasts = await inPage(`(() => { const graph = new Down(new Weights(sumsOf(0), null), {}); const found = []; const visit = (box) => { const list = graph.children(box); const at = list.findIndex((child) => child.key === REST); if (at >= 0) found.push([at, list.length]); list.forEach(visit); }; visit(graph.root()); return found; })()`);
+    assert.ok(lasts.length === 1 && lasts[0][0] === lasts[0][1] - 1, JSON.stringify(lasts));
+  });
+
+  test("says that a search is no regular expression", async () => {
+    await open("one", "#tab=methods");
+    const filter = page.locator("#search");
     const rows = () => page.locator("#main tbody tr").count();
     const all = await rows();
     await filter.fill("Shop\\.");
+    await page.getByText("rows that match").waitFor();
     assert.ok((await rows()) < all);
     assert.equal(await page.getByText("no regular expression").count(), 0);
     await filter.fill("Shop(");
@@ -243,7 +451,7 @@ describe("a page of one run", () => {
     assert.equal(await filter.getAttribute("aria-invalid"), "true");
     assert.equal(await rows(), all);
     await filter.fill("");
-    assert.equal(await page.getByText("no regular expression").count(), 0);
+    await page.waitForFunction(() => !document.body.innerText.includes("no regular expression"));
   });
 
   test("has the heads of its tables on paper, too", async () => {
@@ -274,6 +482,14 @@ describe("a page of one run", () => {
 });
 
 describe("a page of two runs", () => {
+  test("opens on the difference, by own line", async () => {
+    await open("two");
+    assert.equal(await tab("Difference").getAttribute("aria-selected"), "true");
+    assert.equal(await page.getByLabel("Difference by").inputValue(), "own");
+    const rows = await inPage(`changeRows().map((row) => row.now).reduce((sum, one) => sum + one, 0)`);
+    assert.equal(rows, await inPage(`sumsOf(1).total`));
+  });
+
   test("shows the difference, by context and by method, and as a flame graph", async () => {
     await open("two", "#tab=difference&group=method");
     const rows = await inPage(`changeRows().filter((row) => row.name === "Shop.tree")`);
@@ -295,7 +511,8 @@ describe("a page of two runs", () => {
     const row = diff.rows.find((row) => row.stack === cells.at(-1) && row.name === cells.at(-2));
     assert.ok(row, cells.join());
     // An id finds its rows.
-    await page.getByLabel("Filter rows").fill(row.stack);
+    await page.locator("#search").fill(row.stack);
+    await page.getByText("rows that match").waitFor();
     const ids = await page.locator("#main tbody tr td:last-child").allInnerTexts();
     assert.ok(ids.length >= 1 && ids.every((id) => id === row.stack), ids.join());
     await open("two", "#tab=difference&group=method");

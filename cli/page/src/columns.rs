@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use lucce_decoder::CallTree;
 use lucce_decoder::escape::EscapedText;
-use lucce_decoder::{KindName, MergedNames};
+use lucce_decoder::{CodeOrigin, FrameName, KindName, MergedNames};
 
 use super::heavy_nodes::HeavyNodes;
 
@@ -125,6 +125,8 @@ pub struct PageData {
     pub main_kind: usize,
     pub kinds: Vec<KindSums>,
     pub classes: Vec<String>,
+    /// Whose code each class is, a character for each: `a` application, `l` library, `j` JDK.
+    pub class_origins: String,
     pub methods: MethodColumns,
     pub types: Vec<String>,
     pub threads: Vec<String>,
@@ -196,6 +198,9 @@ pub struct CounterColumns {
 #[derive(Serialize, Default)]
 pub struct OmittedContexts {
     pub contexts: u64,
+    /// Some sums are not divided by own code.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub mixed: bool,
 }
 
 /// Events over time, of one run.
@@ -258,6 +263,19 @@ fn plain_text(name: &str) -> String {
     EscapedText(name).to_string()
 }
 
+/// The characters of [`PageData::class_origins`].
+pub fn encode_class_origins(names: &MergedNames) -> String {
+    let classes = 0..names.classes.as_slice().len();
+    let origins = classes.map(|class| names.class_origin(class as u32));
+    origins
+        .map(|origin| match origin {
+            CodeOrigin::Application => 'a',
+            CodeOrigin::Library => 'l',
+            CodeOrigin::Jdk => 'j',
+        })
+        .collect()
+}
+
 #[cfg(test)]
 impl PageData {
     /// A page with these type names only.
@@ -269,6 +287,7 @@ impl PageData {
             main_kind: 0,
             kinds: Vec::new(),
             classes: Vec::new(),
+            class_origins: String::new(),
             methods: MethodColumns::default(),
             types,
             threads: Vec::new(),
@@ -318,11 +337,12 @@ impl NodeColumns {
         nodes
     }
 
-    /// Adds a node for the sum of omitted nodes below `parent`.
-    pub fn push_rest_node(&mut self, parent: u32) -> u32 {
+    /// Adds a node below `parent`; no frame: for the sum of omitted nodes.
+    pub fn push_node(&mut self, parent: u32, frame: Option<&FrameName>) -> u32 {
         self.parent.push(parent as i32);
-        self.method.push(-1);
-        self.line.push(-1);
+        let method = frame.map_or(-1, |frame| frame.method as i32);
+        self.method.push(method);
+        self.line.push(frame.map_or(-1, |frame| frame.line));
         self.parent.len() as u32 - 1
     }
 }

@@ -3,12 +3,13 @@
 //! ```text
 //! Profile ─► MergedProfile: all runs ─► heaviest nodes, sums of the rest ─► columns ─► page
 //! ```
-//! Reading order: `heavy_nodes` (selects the nodes of the page), `columns` (the data as the page reads them), `page_sums`
-//! (sums by context), `timeline` (events over time), `html` (the file).
+//! Reading order: `heavy_nodes` (selects the nodes of the page), `own_paths` (own code of the others), `columns` (the data
+//! as the page reads them), `page_sums` (sums by context), `timeline` (events over time), `html` (the file).
 
 mod columns;
 mod heavy_nodes;
 mod html;
+mod own_paths;
 mod page_sums;
 mod timeline;
 
@@ -18,7 +19,7 @@ pub use columns::{
     AliveTable, AliveText, LeakText, LeaksText, PageOpening, PageRefresh, RunText, SuspectText,
 };
 
-use columns::{KindSums, MethodColumns, PageData};
+use columns::{KindSums, MethodColumns, PageData, encode_class_origins};
 use heavy_nodes::HeavyNodes;
 use lucce_decoder::ALLOC;
 use lucce_decoder::escape::EscapedText;
@@ -140,6 +141,7 @@ impl HtmlPage {
             main_kind: main_kind.unwrap_or_else(|| most_frequent(&kinds)),
             kinds,
             classes: plain_texts(names.classes.as_slice()),
+            class_origins: encode_class_origins(names),
             methods: MethodColumns::new(names),
             types: plain_texts(names.types.as_slice()),
             threads: plain_texts(names.threads.as_slice()),

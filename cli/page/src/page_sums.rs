@@ -11,6 +11,10 @@ use lucce_decoder::{EventMeaning, MergedNames, MergedProfile, MergedRun, TaggedT
 
 use super::columns::{ContextColumns, CounterColumns, NodeColumns, OmittedContexts};
 use super::heavy_nodes::{HeavyNodes, NodePlacement};
+use super::own_paths::{OwnPath, OwnPaths};
+
+/// Maximum number of sums of omitted contexts that are divided by own code; further ones are not.
+const MAX_OWN_SUMS: usize = 20_000;
 
 /// A context of the page, or a sum of omitted contexts.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -20,13 +24,28 @@ struct PageContext {
     what: Option<u32>,
     /// Idle events and others have sums of their own.
     is_idle: bool,
+    /// The own code of omitted contexts.
+    own: OwnPath,
+}
+
+impl PageContext {
+    fn without_own_code(self) -> PageContext {
+        PageContext {
+            own: OwnPath::default(),
+            ..self
+        }
+    }
 }
 
 pub struct PageSums<'p> {
     heavy: &'p HeavyNodes,
+    names: &'p MergedNames,
     nodes: NodeColumns,
-    /// The rest node of each node.
-    rest_nodes: HashMap<u32, u32>,
+    /// The nodes of sums by caller and frame; no frame: the rest node.
+    rest_nodes: HashMap<(u32, Option<TreeFrameKey>), u32>,
+    own_paths: OwnPaths,
+    /// Number of sums that are divided by own code.
+    own_sums: usize,
     context_indexes: HashMap<PageContext, u32>,
     contexts: ContextColumns,
     /// The run of each context's id.
@@ -39,12 +58,15 @@ pub struct PageSums<'p> {
 }
 
 impl<'p> PageSums<'p> {
-    pub fn new(joined: &MergedProfile, heavy: &'p HeavyNodes) -> Self {
+    pub fn new(joined: &'p MergedProfile, heavy: &'p HeavyNodes) -> Self {
         let (tree, names) = (&joined.tree, &joined.names);
         PageSums {
             nodes: NodeColumns::new(tree, heavy, names),
             stacks: page_stack_ids(tree, heavy, names),
+            own_paths: OwnPaths::new(joined, heavy),
+            own_sums: 0,
             heavy,
+            names,
             rest_nodes: HashMap::new(),
             context_indexes: HashMap::new(),
             contexts: ContextColumns::default(),
@@ -106,6 +128,7 @@ impl<'p> PageSums<'p> {
             kind,
             what: what.filter(|_| matches!(place, NodePlacement::Own(_))),
             is_idle,
+            own: self.own_paths.find_path(node),
         }
     }
 
@@ -113,9 +136,15 @@ impl<'p> PageSums<'p> {
         if let Some(known) = self.context_indexes.get(&key) {
             return *known;
         }
+        if !key.own.is_empty() {
+            if self.own_sums >= MAX_OWN_SUMS {
+                return self.context_index(key.without_own_code());
+            }
+            self.own_sums += 1;
+        }
         let (node, stack) = match key.place {
             NodePlacement::Own(node) => (node, self.stacks.get(node as usize)),
-            NodePlacement::Below(parent) => (self.rest_node(parent), None),
+            NodePlacement::Below(parent) => (self.rest_node(parent, key.own), None),
         };
         let context = self.contexts.node.len() as u32;
         self.contexts.node.push(node);
@@ -134,18 +163,30 @@ impl<'p> PageSums<'p> {
         context
     }
 
-    fn rest_node(&mut self, parent: u32) -> u32 {
-        let nodes = &mut self.nodes;
-        *self
-            .rest_nodes
-            .entry(parent)
-            .or_insert_with(|| nodes.push_rest_node(parent))
+    /// The node of a sum: below the caller's rest node, the frames of own code with further rest nodes below them.
+    fn rest_node(&mut self, caller: u32, own: OwnPath) -> u32 {
+        let frames = [own.outermost, own.innermost.filter(|_| own.has_several())];
+        let mut node = self.sum_node(caller, None);
+        for frame in frames.into_iter().flatten() {
+            let of_frame = self.sum_node(node, Some(frame));
+            node = self.sum_node(of_frame, None);
+        }
+        node
+    }
+
+    fn sum_node(&mut self, caller: u32, frame: Option<TreeFrameKey>) -> u32 {
+        let (nodes, names) = (&mut self.nodes, self.names);
+        *self.rest_nodes.entry((caller, frame)).or_insert_with(|| {
+            nodes.push_node(caller, frame.and_then(|key| names.frames.get(key.0)))
+        })
     }
 
     /// The context of the page that an event belongs to.
     pub fn find_context(&self, meaning: EventMeaning) -> Option<u32> {
-        self.context_indexes
-            .get(&self.page_context(meaning))
+        let key = self.page_context(meaning);
+        let of_own = self.context_indexes.get(&key);
+        of_own
+            .or_else(|| self.context_indexes.get(&key.without_own_code()))
             .copied()
     }
 
@@ -156,6 +197,7 @@ impl<'p> PageSums<'p> {
             kind,
             what: None,
             is_idle,
+            own: OwnPath::default(),
         })
     }
 
@@ -181,6 +223,7 @@ impl<'p> PageSums<'p> {
         }
         let rest = OmittedContexts {
             contexts: self.omitted.len() as u64,
+            mixed: self.own_sums >= MAX_OWN_SUMS,
         };
         (self.nodes, self.contexts, shares, rest)
     }

@@ -29,7 +29,7 @@ use lucce_tracelog::{EventTypeId, RunId, ThreadId};
 pub use branches::{CallTreeBranch, CallTreeOptions};
 pub use group_sums::GroupKey;
 pub use names::ValueInterner;
-pub use names::{FrameIdentity, KindName, MergedNames, TaggedThread};
+pub use names::{FrameIdentity, FrameName, KindName, MergedNames, TaggedThread};
 pub use path_sums::PathSum;
 
 use crate::call_tree::{CallTree, EqualStacks, NodeId};

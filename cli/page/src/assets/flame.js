@@ -5,6 +5,13 @@
 
 const ROW = 18;
 const NARROW = 0.4;
+/** The keys of boxes that stand for several frames of a stack. */
+const RUN = "run";
+const TRUNK = "trunk";
+/** Maximum number of matches that a search steps through. */
+const MOST_MATCHES = 10_000;
+/** A match that is narrower than this is zoomed to. */
+const READABLE = 60;
 
 /** How much a set of things weighs in the older and the newer run; with one run all is new. */
 class Weights {
@@ -36,6 +43,12 @@ class Box {
     this.nodes = [];
     this.olds = [];
     this.nows = [];
+    /** Below the box, where not all that its nodes lead to is below it: nodes with weights. */
+    this.next = null;
+    /** The nodes whose own events are in the box. */
+    this.ends = [];
+    this.run = null;
+    this.chain = null;
     this.list = null;
   }
   get size() {
@@ -43,20 +56,48 @@ class Box {
   }
   /** Most boxes are too narrow to be shown: names are made when they are asked for. */
   get name() {
-    if (this.said === null) this.said = methodName(this.key);
+    if (this.said === null) this.said = this.run ? this.run.name : methodName(this.key);
     return this.said;
   }
-  /** Methods of a package have one colour. Each frame of a zoom asks for it. */
+  get isSeveral() {
+    return this.key === RUN || this.key === TRUNK;
+  }
+  /** The methods that the box stands for. */
+  methods() {
+    if (this.key === TRUNK) return this.chain.flatMap((box) => box.methods());
+    if (this.key === RUN) return [...this.run.methods().keys()];
+    return typeof this.key === "number" && this.key !== REST ? [this.key] : [];
+  }
+  get isOwn() {
+    return this.key === TRUNK ? this.chain.some((box) => box.isOwn) : typeof this.key === "number" && isOwn(this.key);
+  }
+  /** Methods of a package have one colour: a strong one if it is own code. Each frame of a zoom asks for it. */
   tint(dark, pale) {
     const variant = (dark ? 2 : 0) + (pale ? 1 : 0);
     if (this.tints[variant] === undefined) {
-      const hash = hashOf(packageName(this.key));
-      const hue = 18 + (hash % 40);
-      const light = (dark ? 30 : 74) + ((hash >> 8) % 9);
-      this.tints[variant] = `hsl(${hue} ${pale ? 18 : dark ? 52 : 78}% ${pale ? (dark ? 24 : 90) : light}%)`;
+      const hash = this.isSeveral ? 0 : hashOf(packageName(this.key));
+      const isStrong = !hasOwn || this.isOwn;
+      const hue = isStrong ? 18 + (hash % 40) : 205 + (hash % 30);
+      const light = (isStrong ? (dark ? 30 : 74) : dark ? 25 : 84) + ((hash >> 8) % 9);
+      const colour = isStrong ? (dark ? 52 : 78) : dark ? 12 : 20;
+      this.tints[variant] = `hsl(${hue} ${pale ? Math.min(18, colour) : colour}% ${pale ? (dark ? 24 : 90) : light}%)`;
     }
     return this.tints[variant];
   }
+  /** Takes the events of a node itself. */
+  end(node, weight) {
+    this.next ||= [];
+    this.ends.push(node);
+    this.old += weight[0];
+    this.now += weight[1];
+  }
+  /** Takes a weight of which the nodes that follow are known: `next` is shown below this box. */
+  lead(next, weight) {
+    (this.next ||= []).push([next, weight]);
+    this.old += weight[0];
+    this.now += weight[1];
+  }
+  /** Takes a node with its weight, or a part of it. */
   take(node, [old, now]) {
     this.nodes.push(node);
     this.olds.push(old);
@@ -86,9 +127,72 @@ class Group {
   type(type) {
     return this.box("type " + type, typeName(type) || "(no type)");
   }
-  sorted() {
-    return [...this.boxes.values()].filter((box) => box.size > 0).sort((a, b) => b.size - a.size || (a.name < b.name ? -1 : 1));
+  /** The box of runs of frames that are not own code. */
+  run() {
+    const box = this.box(RUN, null);
+    box.run ||= new FrameRuns();
+    return box;
   }
+  /** What is too small to be shown one by one comes last. */
+  sorted() {
+    const last = (box) => (box.key === REST ? 1 : 0);
+    return [...this.boxes.values()].filter((box) => box.size > 0).sort((a, b) => last(a) - last(b) || b.size - a.size || (a.name < b.name ? -1 : 1));
+  }
+}
+
+/** The frames that one box stands for: runs, each from its innermost node up to its outermost. */
+class FrameRuns {
+  constructor() {
+    this.runs = [];
+    this.known = null;
+  }
+  add(inner, outer, length, [old, now]) {
+    this.runs.push({ inner, outer, length, weight: old + now });
+  }
+  /** The weight of each method. */
+  methods() {
+    if (this.known) return this.known;
+    const weights = new Map();
+    const outers = new Set();
+    for (const { inner, outer, weight } of this.runs) {
+      outers.add(outer);
+      for (let at = inner; !weights.has(at); at = tree.parent[at]) {
+        weights.set(at, 0);
+        if (at === outer) break;
+      }
+      weights.set(inner, weights.get(inner) + weight);
+    }
+    this.known = new Map();
+    // Callees come behind their callers.
+    for (const node of [...weights.keys()].sort((a, b) => b - a)) {
+      const [method, weight] = [tree.method[node], weights.get(node)];
+      if (method !== REST) this.known.set(method, (this.known.get(method) || 0) + weight);
+      if (!outers.has(node)) weights.set(tree.parent[node], weights.get(tree.parent[node]) + weight);
+    }
+    return this.known;
+  }
+  get name() {
+    const least = this.runs.reduce((least, { length }) => Math.min(least, length), Infinity);
+    const most = this.runs.reduce((most, { length }) => Math.max(most, length), 0);
+    const weights = new Map();
+    let isJdk = true;
+    for (const [method, weight] of this.methods()) {
+      const isOfJdk = data.classOrigins[data.methods.owner[method]] === "j";
+      isJdk = isJdk && isOfJdk;
+      const name = libraryName(method);
+      // Libraries say more than the JDK below and above them.
+      weights.set(name, (weights.get(name) || 0) + weight * (isOfJdk ? 1e-6 : 1));
+    }
+    const names = [...weights].sort((a, b) => b[1] - a[1]).map(([name]) => name);
+    // Of sums the frames are not known.
+    if (names.length === 0) return "(rest)";
+    const shown = names.slice(0, 2).join(", ") + (names.length > 2 ? ", …" : "");
+    return `… ${least === most ? most : `${least}–${most}`} ${isJdk ? "JDK" : "library"} frames (${shown})`;
+  }
+}
+
+function isType(box) {
+  return typeof box.key === "string" && box.key.startsWith("type ");
 }
 
 /** From the entry of the threads to the events. */
@@ -116,7 +220,16 @@ class Down {
   }
   children(box) {
     const group = new Group(box);
-    if (typeof box.key === "string" && box.key.startsWith("type ")) return [];
+    if (isType(box)) return [];
+    if (box.next) {
+      for (const [node, weight] of box.next) {
+        const next = group.method(tree.method[node]);
+        if (isOwn(tree.method[node])) next.take(node, weight);
+        else next.end(node, weight);
+      }
+      if (this.options.leaf) for (const node of box.ends) this.types(node, group);
+      return group.sorted();
+    }
     const queue = box.nodes.slice();
     while (queue.length > 0) {
       const node = queue.pop();
@@ -128,11 +241,39 @@ class Down {
           continue;
         }
         const weight = this.weights.whole(child);
-        if (weight[0] + weight[1] > 0) group.method(method).take(child, weight);
+        if (weight[0] + weight[1] === 0) continue;
+        if (this.options.short && !isOwn(method)) this.shorten(child, group);
+        else group.method(method).take(child, weight);
       }
       if (this.options.leaf) this.types(node, group);
     }
     return group.sorted();
+  }
+  /** Gives what happened below a node that is not own code to the boxes of the group. */
+  shorten(outer, group) {
+    const first = tree.method[outer];
+    // The box that so many frames have before the one that is shown below them.
+    const before = (frames) => (frames === 1 ? group.method(first) : group.run());
+    const visit = [[outer, 1]];
+    while (visit.length > 0) {
+      const [node, depth] = visit.pop();
+      const self = this.weights.self(node);
+      if (self[0] + self[1] > 0) {
+        if (depth === 1) group.method(first).end(node, self);
+        else this.lead(before(depth - 1), outer, node, depth - 1, self);
+      }
+      for (let at = children.first[node]; at < children.first[node + 1]; at++) {
+        const child = children.list[at];
+        const weight = this.weights.whole(child);
+        if (weight[0] + weight[1] === 0) continue;
+        if (isOwn(tree.method[child])) this.lead(before(depth), outer, child, depth, weight);
+        else visit.push([child, depth + 1]);
+      }
+    }
+  }
+  lead(box, outer, next, frames, weight) {
+    box.lead(next, weight);
+    if (box.run) box.run.add(tree.parent[next], outer, frames, weight);
   }
   types(node, group) {
     for (let at = contextsAt.first[node]; at < contextsAt.first[node + 1]; at++) {
@@ -186,7 +327,26 @@ class Up {
     box.nodes.forEach((node, at) => {
       let next = box.stays ? node : tree.parent[node];
       while (this.options.fold && next > 0 && tree.method[next] === box.key && box.key !== REST) next = tree.parent[next];
-      if (next > 0) group.method(tree.method[next]).take(next, [box.olds[at], box.nows[at]]);
+      if (next <= 0) return;
+      const weight = [box.olds[at], box.nows[at]];
+      let length = 0;
+      // The frame of the event itself is always shown.
+      if (this.options.short && !box.stays) {
+        const inner = next;
+        let outer = next;
+        for (; next > 0 && !isOwn(tree.method[next]); next = tree.parent[next]) {
+          outer = next;
+          length++;
+        }
+        if (length > 1) {
+          const run = group.run();
+          run.take(outer, weight);
+          run.run.add(inner, outer, length, weight);
+          return;
+        }
+        if (length === 1) next = outer;
+      }
+      group.method(tree.method[next]).take(next, weight);
     });
     return group.sorted();
   }
@@ -215,7 +375,7 @@ class FlameView {
     this.canvas.tabIndex = 0;
     this.canvas.setAttribute("role", "application");
     this.canvas.setAttribute("aria-roledescription", "flame graph");
-    this.canvas.setAttribute("aria-label", label + ". Arrow keys move, Enter zooms in, Escape zooms out, S shows callers and callees, C copies the stack.");
+    this.canvas.setAttribute("aria-label", label + ". Arrow keys move, Enter zooms in, Escape zooms out, S shows callers and callees, C copies the stack, F folds and unfolds libraries, N and Shift+N go through matches.");
     this.canvas.style.position = "sticky";
     this.canvas.style.top = "0";
     this.space.append(this.canvas);
@@ -254,15 +414,20 @@ class FlameView {
 
   names(box) {
     const names = [];
-    for (let at = box; at.parent; at = at.parent) names.unshift(at.name);
+    for (let at = box; at.parent; at = at.parent) names.unshift(this.place(at));
     return names;
+  }
+
+  /** The name of a box among its siblings, which other data have, too. */
+  place(box) {
+    return box.isSeveral ? box.key : box.name;
   }
 
   /** The box with these names from the root on, as far as there are such boxes. */
   find(names) {
     let box = this.root;
     for (const name of names) {
-      const next = this.list(box).find((child) => child.name === name);
+      const next = this.list(box).find((child) => this.place(child) === name);
       if (!next) break;
       box = next;
     }
@@ -272,6 +437,7 @@ class FlameView {
   list(box) {
     if (box.list === null) {
       box.list = this.graph.children(box);
+      if (box === this.root && this.graph instanceof Down && this.graph.options.short) box.list = box.list.map((child) => this.trunk(child));
       let at = 0;
       for (const child of box.list) {
         child.start = at;
@@ -279,6 +445,67 @@ class FlameView {
       }
     }
     return box.list;
+  }
+
+  /** One box in place of a chain of boxes that have one child each; the last one, which has several or none, is below it. */
+  trunk(box) {
+    const chain = [box];
+    let last = box;
+    for (;;) {
+      const list = this.graph.children(last);
+      if (list.length !== 1 || list[0].size !== last.size || list[0].key === REST || isType(list[0])) break;
+      [last] = list;
+      chain.push(last);
+    }
+    chain.pop();
+    if (chain.length < 2) return box;
+    const trunk = new Box(box.parent, TRUNK, `${chain[0].name} … ${chain[chain.length - 1].name} (${chain.length} calls)`);
+    Object.assign(trunk, { old: box.old, now: box.now, chain, list: [last] });
+    Object.assign(last, { parent: trunk, depth: trunk.depth + 1, start: 0, list: null });
+    return trunk;
+  }
+
+  /** The boxes that match the search, the largest first. */
+  matches() {
+    const hit = this.nodesToMatches();
+    const found = [];
+    const visit = [this.root];
+    while (visit.length > 0 && found.length < MOST_MATCHES) {
+      const box = visit.pop();
+      if (this.options.matches(box) === true) found.push(box);
+      if (!box.isSeveral && box.nodes.length > 0 && !box.nodes.some((node) => hit[node] === 1)) continue;
+      visit.push(...this.list(box));
+    }
+    return found.sort((a, b) => b.size - a.size || a.depth - b.depth);
+  }
+
+  /** The nodes with a match at or beyond them, in the graph's direction. */
+  nodesToMatches() {
+    const { matchesMethod, matchesType } = this.options;
+    const hit = new Uint8Array(tree.size);
+    for (let node = 1; node < tree.size; node++) hit[node] = matchesMethod(tree.method[node]) ? 1 : 0;
+    if (this.graph instanceof Up) {
+      for (let node = 1; node < tree.size; node++) hit[node] |= hit[tree.parent[node]];
+      return hit;
+    }
+    if (this.graph.options.leaf) contexts.node.forEach((node, context) => { if (matchesType(contexts.type[context])) hit[node] = 1; });
+    for (let node = tree.size - 1; node > 0; node--) hit[tree.parent[node]] |= hit[node];
+    return hit;
+  }
+
+  /** Shows a box: scrolls to it, and zooms if it is too narrow to be read or outside of what is shown. */
+  jump(box) {
+    const { from, to } = this.range(box);
+    const width = (view) => ((to - from) / (view.to - view.from || 1)) * Math.max(100, this.element.clientWidth);
+    const shown = this.range(this.zoom);
+    const isInside = from >= shown.from - 1e-9 && to <= shown.to + 1e-9 && box.depth >= this.zoom.depth;
+    if (!isInside || width(shown) < READABLE) {
+      cancelAnimationFrame(this.frame);
+      this.zoom = width({ from: 0, to: 1 }) < READABLE ? box : this.root;
+      this.view = this.range(this.zoom);
+      this.layout();
+    }
+    this.move(box);
   }
 
   /** Where the box lies, of the root's width. */
@@ -332,10 +559,14 @@ class FlameView {
         const from = ((at + child.start) / whole - this.view.from) * scale;
         if (from > width) break;
         if (size < NARROW) {
-          // What follows is narrower still: one box for all of them, which is not gone into.
-          const rest = Math.min(width, left + ((child.start + this.after(box, child)) / whole) * scale) - Math.max(0, from);
+          // What follows is narrower still: one box for all of them, which is not gone into. The last one may be wide.
+          const last = box.list[box.list.length - 1];
+          const isWide = last !== child && (last.size / whole) * scale >= NARROW;
+          const end = isWide ? last.start : last.start + last.size;
+          const rest = Math.min(width, left + (end / whole) * scale) - Math.max(0, from);
           if (rest > 0.2) this.rects.push({ box: child, x: Math.max(0, from), w: rest, merged: true });
           deepest = Math.max(deepest, child.depth);
+          if (isWide) visit.push([last, at + last.start]);
           break;
         }
         visit.push([child, at + child.start]);
@@ -346,12 +577,6 @@ class FlameView {
     const high = this.rows * ROW + 2 + "px";
     if (this.space.style.height !== high) this.space.style.height = high;
     this.paint();
-  }
-
-  /** The size of a child and of all behind it. */
-  after(box, child) {
-    const last = box.list[box.list.length - 1];
-    return last.start + last.size - child.start;
   }
 
   paint() {
@@ -397,7 +622,7 @@ class FlameView {
       const change = box.size === 0 ? 0 : (box.now * this.options.scale.now - box.old * this.options.scale.old) / (box.now * this.options.scale.now + box.old * this.options.scale.old || 1);
       return colourOfChange(change, dark, pale);
     }
-    if (typeof box.key === "string") return dark ? (pale ? "#26302a" : "#2d5a3d") : pale ? "#eef4ef" : "#bfe3c8";
+    if (typeof box.key === "string" && !box.isSeveral) return dark ? (pale ? "#26302a" : "#2d5a3d") : pale ? "#eef4ef" : "#bfe3c8";
     return box.tint(dark, pale);
   }
 
@@ -426,8 +651,15 @@ class FlameView {
     }
     const own = self(box, this);
     const shown = box.now * scale.now;
-    const text = `${box.name}\n${human(shown, unit)}, ${percent(box.now, this.root.now)} of all, ${grouped(shown)} exactly`;
+    const text = `${box.name}${this.note(box)}\n${human(shown, unit)}, ${percent(box.now, this.root.now)} of all, ${grouped(shown)} exactly`;
     return own === null ? text : text + `\nof that in itself ${human(own * scale.now, unit)}`;
+  }
+
+  /** What a box with several frames holds. */
+  note(box) {
+    if (!box.isSeveral) return "";
+    const names = box.methods().slice(0, 12).map(methodName);
+    return "\n" + names.join("\n") + (box.methods().length > names.length ? "\n…" : "") + "\nF shows all frames";
   }
 
   tell(box) {

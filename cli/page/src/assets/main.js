@@ -6,7 +6,7 @@ const NUMBERS = new Set(["run", "from", "to", "k"]);
 const NAMED = {
   kind: [() => data.kinds.length, (at) => data.kinds[at].name],
   per: [() => data.kinds.length, (at) => data.kinds[at].name],
-  thread: [() => data.threads.length, (at) => data.threads[at]],
+  thread: [() => data.threads.length + threadGroups.length, threadName],
   tag: [() => data.tags.length, (at) => data.tags[at]],
   method: [() => data.methods.name.length, methodName],
 };
@@ -17,9 +17,9 @@ let open = null;
 
 function start() {
   return {
-    // What was followed is all that a log without events tells.
-    tab: data.leaks !== null && isEmpty() ? "leaks" : "overview", kind: data.mainKind, measure: "", run: data.runs.length - 1, per: -1, thread: -1, tag: -1, search: "",
-    inverted: "", fold: "", leaf: "", difference: "", method: -1, group: "method", from: -1, to: -1, k: 3, theme: "", idle: "",
+    // What was followed is all that a log without events tells. Of two runs the difference is wanted.
+    tab: data.leaks !== null && isEmpty() ? "leaks" : data.runs.length > 1 && data.live === undefined ? "difference" : "overview", kind: data.mainKind, measure: "", run: data.runs.length - 1, per: -1, thread: -1, tag: -1, search: "",
+    inverted: "", fold: "", leaf: "", frames: "", difference: "", method: -1, group: "", from: -1, to: -1, k: 3, theme: "", idle: "",
   };
 }
 
@@ -31,7 +31,8 @@ function isEmpty() {
 /** The place of what has this name; else of that with this number. */
 function placeOf(key, text) {
   const [count, name] = NAMED[key];
-  for (let at = 0; at < count(); at++) if (name(at) === text) return at;
+  // A group of threads may have the name of one of them, and comes behind it.
+  for (let at = count() - 1; at >= 0; at--) if (name(at) === text) return at;
   const at = Number.parseInt(text, 10);
   return at >= 0 && at < count() ? at : undefined;
 }
@@ -217,6 +218,55 @@ function draw() {
   const content = isEmpty() && !TOLD_WITHOUT_EVENTS.has(id) ? [nothingNote()] : [APART.has(id) ? idleNote() : null, show()];
   main.replaceChildren(...content.flat().filter(Boolean));
   if (open && open.ready) open.ready();
+  findMatches();
+}
+
+function searchText() {
+  return state.search;
+}
+
+/** What the search has found in the tab, as functions that show it; `at`: the one that is shown. */
+let found = { list: [], at: -1 };
+
+/** Looks for the search in the tab, and shows the first match unless newer data have come. */
+function findMatches() {
+  const at = earlier === null ? -1 : found.at;
+  const isSearch = state.search !== "" && pattern(state.search) !== null;
+  const views = isSearch && open && open.views ? open.views : [];
+  found = { list: views.flatMap((view) => view.matches().map((box) => () => view.jump(box))), at: -1 };
+  takeRows();
+  if (at < 0) stepMatch(1);
+  else found.at = Math.min(at, found.list.length - 1);
+  tellMatch();
+}
+
+/** Of a table the matches are the rows that are shown. */
+function takeRows() {
+  const rows = document.querySelectorAll("#main tr[data-match]");
+  if (rows.length > 0) found.list = [...rows].map((row) => () => showRow(row));
+}
+
+function stepMatch(by) {
+  const more = document.querySelector("#main button[data-more]:not([hidden])");
+  if (by > 0 && found.at + by >= found.list.length && found.list.length > 0 && more) more.click();
+  takeRows();
+  const { list, at } = found;
+  if (list.length === 0) return;
+  found.at = (at + by + list.length) % list.length;
+  list[found.at]();
+  tellMatch();
+}
+
+function showRow(row) {
+  document.querySelector("#main tr[aria-current]")?.removeAttribute("aria-current");
+  row.setAttribute("aria-current", "true");
+  row.scrollIntoView({ block: "nearest" });
+  if (document.activeElement?.id !== "search") row.querySelector("button.link")?.focus({ preventScroll: true });
+}
+
+function tellMatch() {
+  document.getElementById("position").textContent = found.at < 0 ? "" : `${grouped(found.at + 1)} of ${grouped(found.list.length)}`;
+  for (const id of ["previous", "next"]) document.getElementById(id).hidden = found.at < 0;
 }
 
 function stepTab(event, tabs, key) {
@@ -248,7 +298,9 @@ function drawControls() {
   get("run-label").hidden = data.runs.length < 2;
   fill(get("per"), [[-1, "run"], ...data.kinds.map((kind, at) => [at, kind.name + " event"])], state.per);
   get("per-label").hidden = data.kinds.length < 2;
-  fill(get("thread"), [[-1, "all"], ...data.threads.map((name, at) => [at, name])], state.thread);
+  const alone = [...data.threads.keys()].filter((at) => groupOfThread[at] === at || at === state.thread);
+  const groups = threadGroups.map(({ name, members }, at) => [at + data.threads.length, `${name} (${members.length} threads)`]);
+  fill(get("thread"), [[-1, "all"], ...groups, ...alone.map((at) => [at, threadName(at)])], state.thread);
   fill(get("tag"), [[-1, "all"], ...data.tags.map((name, at) => [at, name])], state.tag);
   get("tag-label").hidden = data.tags.length < 2;
   for (const id of ["thread", "tag"]) get(id).disabled = isPart();
@@ -259,6 +311,7 @@ function drawControls() {
 function drawMatched() {
   const search = pattern(state.search);
   const output = document.getElementById("matched");
+  document.getElementById("search").setAttribute("aria-invalid", String(!search));
   if (state.search === "") output.textContent = "";
   else if (!search) output.textContent = "no regular expression";
   else {
@@ -304,7 +357,9 @@ function overview() {
       ["Ended", run.ended ? null : isLive && !data.live.ended ? "it runs" : "the JVM was killed or still ran; all that it had recorded is here"],
       ["Coverage", run.coverage], ["Lost", run.lost > 0 ? grouped(run.lost) + " events" : "nothing"],
     ]), ...run.notes.map((text) => element("p", { class: "note" }, text)), ...run.warnings.map((text) => element("p", { class: "warn" }, text))));
-  const cards = element("div", { class: "cards" }, ...runs);
+  // Whose code it is comes first: two lists that fit beside the facts of the run.
+  const own = isEmpty() || !hasOwn ? [] : [section("Own lines", largestOf(byOwnCode("own"), "methods", "own", 14)), section("Entries", largestOf(byOwnCode("entry"), "methods", "entry", 14))];
+  const cards = element("div", { class: "cards" }, ...own, ...runs);
   if (isEmpty()) return [cards, section("What was counted", nothingNote(), data.leaks === null ? null : element("p", { class: "lines" }, data.leaks.says))];
   const rows = data.kinds.map((kind, at) => ({ kind, at, counted: data.runs.map((_, run) => countedOf(at, run)) })).filter(({ kind }) => kind.count.some((count) => count > 0));
   const totals = table(rows, [
@@ -327,10 +382,16 @@ function restNote() {
   return left === 0 ? null : element("p", { class: "note" }, `${grouped(left)} small contexts are in this page as exact sums only, in boxes and lines named "(rest)". The log has each of them.`);
 }
 
-function largestOf(rows, tab, group) {
+/** `A.m:7` of `a.b.A.m(A.java:7)`. */
+function shortName(name) {
+  return name.replace(/^(?:[a-z_][\w]*\.)+(?=[^.]+\.[^.]+$|[^.]+\.[^.]+\()/, "").replace(/\([^():]*(:\d+)?\)$/, "$1");
+}
+
+function largestOf(rows, tab, group, most = 8) {
   const sums = sumsOf(state.run);
-  return element("div", {}, table(rows.sort((a, b) => b.amount - a.amount).slice(0, 8), [
-    { head: "Name", isName: true, of: (row) => row.name, shown: (row) => row.name },
+  const last = (row) => (row.isLast ? 1 : 0);
+  return element("div", {}, table(rows.sort((a, b) => last(a) - last(b) || b.amount - a.amount).slice(0, most), [
+    { head: "Name", isName: true, of: (row) => row.name, shown: (row) => (row.isOwn && OWN_GROUPS[group] ? element("span", { title: row.name }, shortName(row.name)) : row.name) },
     amountColumn(), shareColumn(sums.total * scaleOf(state.run)),
   ], { by: 1 }), element("button", { type: "button", onclick: () => set({ tab, group: group || "method" }) }, "All"));
 }
@@ -360,29 +421,32 @@ function summed(keyOf) {
 }
 
 function byType() {
-  return rowsOf(summed((context) => contexts.type[context]), (type) => typeName(type) || (data.rest.contexts > 0 ? "(rest, or no type)" : "(no type)"));
+  return rowsOf(summed((context) => contexts.type[context]), (type) => typeName(type) || (data.rest.contexts > 0 ? "(rest, or no type)" : "(no type)")).map((row) => ({ ...row, isLast: row.key < 0 }));
 }
 
-/** Sums by a column of the shares, of those that the other one selects. */
-function byColumn(run, column, other, chosen, name) {
+/** Sums of the shares that are selected, by key. */
+function byColumn(run, keyOf, isSelected, name) {
   const amounts = new Map();
   const all = measure() === "count" ? shares.count : shares.value;
   const isLeftOut = leftOut(state);
   for (let at = 0; at < shares.context.length; at++) {
     if (shares.run[at] !== run || contexts.kind[shares.context[at]] !== state.kind || all[at] === 0) continue;
-    if (chosen >= 0 && other && other[at] !== chosen) continue;
-    if (isLeftOut(shares.context[at])) continue;
-    amounts.set(column[at], (amounts.get(column[at]) || 0) + all[at]);
+    if (!isSelected(at) || isLeftOut(shares.context[at])) continue;
+    const key = keyOf(at);
+    amounts.set(key, (amounts.get(key) || 0) + all[at]);
   }
   return rowsOf(amounts, name, run);
 }
 
-function byThread(run = state.run) {
-  return byColumn(run, shares.thread, shares.tag, state.tag, (thread) => data.threads[thread]);
+/** Sums by thread; those of a pool are one row, unless only `group` is wanted, thread by thread. */
+function byThread(run = state.run, group = null) {
+  const isTagged = (at) => state.tag < 0 || !shares.tag || shares.tag[at] === state.tag;
+  if (group !== null) return byColumn(run, (at) => shares.thread[at], (at) => isTagged(at) && groupOfThread[shares.thread[at]] === group, threadName);
+  return byColumn(run, (at) => groupOfThread[shares.thread[at]], isTagged, threadName);
 }
 
 function byTag(run = state.run) {
-  return byColumn(run, shares.tag, shares.thread, state.thread, (tag) => data.tags[tag]);
+  return byColumn(run, (at) => shares.tag[at], (at) => isOfThread(state.thread, shares.thread[at]), (tag) => data.tags[tag]);
 }
 
 /** What the page has of the whole run only. */
@@ -397,14 +461,58 @@ const GROUPS = {
   line: (node) => frameText(node),
 };
 
+/** Sums by the own code of a context: its innermost own line, or its outermost own method. */
+const OWN_GROUPS = {
+  own: (node) => frameText(innermostOwn[node]),
+  entry: (node) => methodName(tree.method[outermostOwn[node]]),
+};
+const NO_OWN = "(no own code)";
+const GROUP_NAMES = [["own", "by own line"], ["entry", "by entry"], ["method", "by method"], ["class", "by class"], ["package", "by package"], ["line", "by line"]];
+const groupNames = () => GROUP_NAMES.filter(([group]) => hasOwn || !OWN_GROUPS[group]);
+
+/** The own code of what happened in a node. Sums are divided by it, but for very many and for those of a part of the time. */
+function ownKey(group, node) {
+  const isSum = node > 0 && tree.method[node] === REST;
+  const isMixed = data.rest.mixed || (isPart() && tree.parent[node] === 0);
+  if (isSum && isMixed && (group === "own" || outermostOwn[node] === 0)) return "(rest)";
+  return innermostOwn[node] === 0 ? NO_OWN : OWN_GROUPS[group](node);
+}
+
+/** Each event counts in one row. */
+function byOwnCode(group, sums = sumsOf(state.run)) {
+  const scale = scaleOf(state.run);
+  const rows = new Map();
+  for (let node = 0; node < tree.size; node++) {
+    const amount = sums.self[node] * scale;
+    if (amount === 0) continue;
+    const key = ownKey(group, node);
+    let row = rows.get(key);
+    if (!row) {
+      const isLast = key === NO_OWN || key === "(rest)";
+      row = { key, name: key, amount: 0, self: 0, isLast, isOwn: !isLast, method: isLast ? REST : tree.method[outermostOwn[node]] };
+      rows.set(key, row);
+    }
+    row.amount += amount;
+  }
+  return [...rows.values()];
+}
+
+function byFrames(group, sums) {
+  return OWN_GROUPS[group] ? byOwnCode(group, sums) : byMethod(group, sums);
+}
+
 /** What a method, class, package or line and all that it calls amount to; each counts once in a stack. */
 function byMethod(group, sums = sumsOf(state.run)) {
   const keyOf = GROUPS[group];
   const keys = new Map();
+  const firsts = [];
   const of = new Int32Array(tree.size);
   for (let node = 1; node < tree.size; node++) {
     const key = keyOf(node);
-    if (!keys.has(key)) keys.set(key, keys.size);
+    if (!keys.has(key)) {
+      keys.set(key, keys.size);
+      firsts.push(tree.method[node]);
+    }
     of[node] = keys.get(key);
   }
   const whole = new Float64Array(keys.size);
@@ -427,17 +535,21 @@ function byMethod(group, sums = sumsOf(state.run)) {
     for (let child = children.first[at]; child < children.first[at + 1]; child++) visit.push(children.list[child]);
   }
   const scale = scaleOf(state.run);
-  return [...keys].map(([key, at]) => ({ key, name: group === "method" ? methodName(key) : key, amount: whole[at] * scale, self: self[at] * scale })).filter((row) => row.amount > 0);
+  return [...keys].map(([key, at]) => ({ key, name: group === "method" ? methodName(key) : key, amount: whole[at] * scale, self: self[at] * scale, isLast: firsts[at] === REST, isOwn: hasOwn && isOwn(firsts[at]) })).filter((row) => row.amount > 0);
 }
 
 function methods() {
   const sums = sumsOf(state.run);
   const total = sums.total * scaleOf(state.run);
   // What a difference is grouped by may be no part of a stack.
-  const group = GROUPS[state.group] ? state.group : "method";
-  const rows = byMethod(group);
+  const group = groupNames().some(([name]) => name === state.group) ? state.group : "method";
+  const rows = byFrames(group, sums);
   const choose = element("select", { "aria-label": "Sums by", onchange: () => set({ group: choose.value }) });
-  fill(choose, [["method", "by method"], ["class", "by class"], ["package", "by package"], ["line", "by line"]], group);
+  fill(choose, groupNames(), group);
+  if (OWN_GROUPS[group]) {
+    const details = (row) => element("div", {}, group === "entry" && !row.isLast ? callersButton(row.method) : null, whereTable((context) => ownKey(group, contexts.node[context]) === row.key));
+    return [element("div", { class: "bar" }, choose), table(rows, [{ head: "Name", isName: true, of: (row) => row.name, shown: (row) => row.name }, amountColumn(), shareColumn(total)], { by: 1, filter: (row) => row.name, details })];
+  }
   return [
     element("div", { class: "bar" }, choose),
     table(rows, [
@@ -446,8 +558,22 @@ function methods() {
       shareColumn(total),
       { head: "in itself", isNumber: true, of: (row) => row.self, shown: (row) => human(row.self, unit()) },
       { head: "Share", isNumber: true, of: (row) => row.self, shown: (row) => percent(row.self, total) },
-    ], { by: 1, filter: (row) => row.name, details: group === "method" ? (row) => element("button", { type: "button", onclick: () => set({ tab: "flame", method: row.key }) }, "Callers and callees") : null }),
+    ], { by: 1, filter: (row) => row.name, details: group === "method" ? (row) => (row.isLast ? "what is too small to be shown one by one" : callersButton(row.key)) : null }),
   ];
+}
+
+function callersButton(method) {
+  return element("button", { type: "button", onclick: () => set({ tab: "flame", method }) }, "Callers and callees");
+}
+
+/** The text of a trace, with own code marked. */
+function traceLines(node) {
+  const lines = [];
+  for (let at = node; at > 0; at = tree.parent[at]) {
+    const text = "\tat " + frameText(at);
+    lines.push(hasOwn && isOwn(tree.method[at]) ? element("b", { class: "own" }, text) : text, "\n");
+  }
+  return lines.slice(0, -1);
 }
 
 function traceBox(context) {
@@ -457,7 +583,7 @@ function traceBox(context) {
   const text = traceText(node);
   return element("div", { class: "trace" },
     list([["Number", contexts.number[context]], ["Content id", contexts.stack[context]]]),
-    element("pre", { tabindex: "0", "aria-label": "stack trace" }, text),
+    element("pre", { tabindex: "0", "aria-label": "stack trace" }, ...traceLines(node)),
     element("button", { type: "button", onclick: () => copy(head + "\n" + text) }, "Copy"));
 }
 
@@ -475,33 +601,45 @@ function contextsTab() {
   const total = sums.total * scaleOf(state.run);
   const rows = [];
   sums.byContext.forEach((amount, context) => {
-    if (amount > 0) rows.push({ context, amount: amount * scaleOf(state.run) });
+    const method = tree.method[contexts.node[context]];
+    if (amount > 0) rows.push({ context, amount: amount * scaleOf(state.run), isLast: contexts.node[context] > 0 && method === REST, isOwn: hasOwn && isOwn(method) });
   });
   return [table(rows, [
-    { head: "Innermost frame", isName: true, of: (row) => frameText(contexts.node[row.context]), shown: (row) => contexts.number[row.context] ? frameText(contexts.node[row.context]) : "(rest) below " + (contexts.node[row.context] > 0 ? frameText(tree.parent[contexts.node[row.context]]) : "") },
+    { head: "Innermost frame", isName: true, of: (row) => frameText(contexts.node[row.context]), shown: (row) => frameCell(contexts.node[row.context]) },
     typeColumn(), amountColumn(), shareColumn(total),
     { head: "Number", of: (row) => contexts.number[row.context], shown: (row) => contexts.number[row.context] }, idColumn(),
   ], { by: 2, details: (row) => traceBox(row.context), filter: (row) => contexts.number[row.context] + " " + contexts.stack[row.context] + " " + typeName(contexts.type[row.context]) + "\n" + traceText(contexts.node[row.context]) }), restNote()];
 }
 
+/** A context's innermost frame, and its innermost line of own code if that is another. */
+function frameCell(node) {
+  if (node > 0 && tree.method[node] === REST) return "(rest) below " + frameText(tree.parent[node]);
+  const own = innermostOwn[node];
+  if (!hasOwn || own === 0 || own === node) return frameText(node);
+  return element("span", {}, frameText(node), element("span", { class: "at own" }, "← " + frameText(own)));
+}
+
 function types() {
   const total = sumsOf(state.run).total * scaleOf(state.run);
   return table(byType(), [{ head: "Type", isName: true, of: (row) => row.name, shown: (row) => row.name }, amountColumn(), shareColumn(total)], {
-    by: 1, filter: (row) => row.name, details: (row) => byTypeContexts(row.key),
+    by: 1, filter: (row) => row.name, details: (row) => whereTable((context) => contexts.type[context] === row.key),
   });
 }
 
-function byTypeContexts(type) {
+/** The contexts that are selected, with their traces. */
+function whereTable(isSelected) {
   const sums = sumsOf(state.run);
   const rows = [];
   sums.byContext.forEach((amount, context) => {
-    if (amount > 0 && contexts.type[context] === type) rows.push({ context, amount: amount * scaleOf(state.run) });
+    if (amount > 0 && isSelected(context)) rows.push({ context, amount: amount * scaleOf(state.run), isLast: tree.method[contexts.node[context]] === REST });
   });
-  return table(rows, [{ head: "Where", isName: true, of: (row) => frameText(contexts.node[row.context]), shown: (row) => frameText(contexts.node[row.context]) }, amountColumn()], { by: 1, details: (row) => traceBox(row.context) });
+  return table(rows, [{ head: "Where", isName: true, of: (row) => frameText(contexts.node[row.context]), shown: (row) => frameCell(contexts.node[row.context]) }, amountColumn()], { by: 1, details: (row) => traceBox(row.context) });
 }
 
 function threads() {
-  return sumsTable(byThread(), "Thread", (row) => element("button", { type: "button", onclick: () => set({ tab: "flame", thread: row.key }) }, "Flame graph of this thread"));
+  const press = (row) => element("button", { type: "button", onclick: () => set({ tab: "flame", thread: row.key }) }, row.key < data.threads.length ? "Flame graph of this thread" : "Flame graph of these threads");
+  const members = (row) => table(byThread(state.run, row.key), [{ head: "Thread", isName: true, of: (of) => of.name, shown: (of) => of.name }, amountColumn()], { by: 1, details: press });
+  return sumsTable(byThread(), "Thread", (row) => element("div", {}, press(row), row.key < data.threads.length ? null : members(row)));
 }
 
 function tags() {
@@ -511,7 +649,7 @@ function tags() {
 function sumsTable(rows, head, details) {
   const total = rows.reduce((sum, row) => sum + row.amount, 0);
   // A name with a star stands for several threads; the command's documents say when.
-  const several = head === "Thread" && rows.some((row) => row.name.includes("*")) ? element("p", { class: "note" }, "A name with * stands for threads whose names differ in digits only: what they did one after another, or under tags, is one sum.") : null;
+  const several = head === "Thread" && rows.some((row) => row.name.includes("*")) ? element("p", { class: "note" }, "A name with * stands for threads whose names differ in digits only.") : null;
   return [wholeNote(), several, table(rows, [{ head, isName: true, of: (row) => row.name, shown: (row) => row.name }, amountColumn(), shareColumn(total)], { by: 1, filter: (row) => row.name, details })];
 }
 
@@ -581,7 +719,7 @@ function paths() {
   const choose = element("input", { type: "number", min: "1", max: "50", value: state.k, "aria-label": "Frames", onchange: () => set({ k: Math.max(1, Math.min(50, Number.parseInt(choose.value, 10) || 3)) }) });
   return [
     element("div", { class: "bar" }, element("label", {}, "Innermost frames ", choose), element("span", { class: "note" }, "contexts that end in the same calls, together")),
-    table([...groups.values()], [
+    table([...groups.values()].map((row) => ({ ...row, isLast: row.methods[0] === REST, isOwn: hasOwn && isOwn(row.methods[0]) })), [
       { head: "Path, innermost first", isName: true, of: (row) => methodName(row.methods[0]), shown: (row) => row.methods.map(methodName).join(" ← ") },
       amountColumn(), shareColumn(total),
       { head: "Stacks", isNumber: true, of: (row) => row.contexts, shown: (row) => grouped(row.contexts) },
@@ -596,12 +734,15 @@ function flame() {
     return element("label", {}, box, " " + text);
   };
   const weights = new Weights(sumsOf(state.difference && two ? 1 : state.run), state.difference && two ? sumsOf(0) : null);
-  const options = { fold: state.fold === "yes", leaf: state.leaf === "yes" };
-  const isKnown = matcher();
+  const options = { fold: state.fold === "yes", leaf: state.leaf === "yes", short: hasOwn && state.frames !== "all" };
+  const matchesMethod = matcher();
   const search = pattern(state.search);
+  const isSearch = state.search !== "" && search !== null;
+  const matchesType = (type) => isSearch && search.test(typeName(type));
   const shared = {
     unit: unit(), difference: Boolean(state.difference && two), scale: { old: scaleOf(0), now: scaleOf(state.difference && two ? 1 : state.run) },
-    matches: (box) => (state.search === "" || !search ? null : typeof box.key === "string" ? (box.key !== "all" && search.test(box.name)) : isKnown(box.key)),
+    matchesMethod, matchesType,
+    matches: (box) => (isSearch ? (box.isMatch ??= isType(box) ? search.test(box.name) : box.methods().some(matchesMethod)) : null),
     self: (box, view) => (view.graph instanceof Down && typeof box.key === "number" ? box.now - view.list(box).reduce((sum, child) => sum + child.now, 0) : null),
     sandwich: (method) => set({ tab: "flame", method }),
     zoomed: () => {},
@@ -613,10 +754,12 @@ function flame() {
     return view.element;
   };
   open = { views, close: () => views.forEach((view) => view.close()), ready: () => views.forEach((view) => view.layout()) };
-  const bar = element("div", { class: "bar" }, check("inverted", "inverted"), check("fold", "fold recursion"), check("leaf", "types as leaves"), two ? check("difference", "difference of both runs") : null,
+  const all = element("input", { type: "checkbox", onchange: toggleFrames });
+  all.checked = !options.short;
+  const bar = element("div", { class: "bar" }, hasOwn ? element("label", { title: "F" }, all, " all frames") : null, check("inverted", "inverted"), check("fold", "fold recursion"), check("leaf", "types as leaves"), two ? check("difference", "difference of both runs") : null,
     element("button", { type: "button", onclick: () => views[0].focus && typeof views[0].focus.key === "number" && views[0].focus.key !== REST && set({ method: views[0].focus.key }) }, "Callers and callees of the chosen box"),
     state.method >= 0 ? element("button", { type: "button", onclick: () => set({ method: -1 }) }, "Back to all") : null,
-    element("span", { class: "note" }, "click or Enter zooms, Escape goes back, arrow keys walk, S callers and callees, C copies"));
+    element("span", { class: "note" }, `click or Enter zooms, Escape goes back, arrow keys walk, S callers and callees, C copies${hasOwn ? ", F folds libraries" : ""}`));
   if (state.difference && two) bar.append(element("span", { class: "more" }, "red: more than before"), element("span", { class: "less" }, "blue: less"));
   if (state.method >= 0) {
     const name = methodName(state.method);
@@ -627,16 +770,27 @@ function flame() {
   return [bar, make(state.inverted === "yes" ? "inverted flame graph" : "flame graph", graph, graph.root()), restNote()];
 }
 
+/** Shows all frames of the flame graph, or folds runs of library frames. */
+function toggleFrames() {
+  const isFocused = document.activeElement?.tagName === "CANVAS";
+  set({ frames: state.frames === "all" ? "" : "all" });
+  if (isFocused) document.querySelector("#main canvas")?.focus({ preventScroll: true });
+}
+
+/** What changes are grouped by: own lines first. */
+const changeGroup = () => (state.group === "" || OWN_GROUPS[state.group] && !hasOwn ? (hasOwn ? "own" : "method") : state.group);
+
 function changeRows() {
+  const group = changeGroup();
   const [old, now] = [sumsOf(0), sumsOf(1)];
   const scales = [scaleOf(0), scaleOf(1)];
-  if (state.group === "context" || state.group === "type") {
+  if (group === "context" || group === "type") {
     const rows = new Map();
     for (let context = 0; context < contexts.node.length; context++) {
       const amounts = [old.byContext[context] * scales[0], now.byContext[context] * scales[1]];
       if (amounts[0] === 0 && amounts[1] === 0) continue;
-      const key = state.group === "type" ? contexts.type[context] : context;
-      const row = rows.get(key) || { context, name: state.group === "type" ? typeName(key) || "(rest, or no type)" : frameText(contexts.node[context]), old: 0, now: 0 };
+      const key = group === "type" ? contexts.type[context] : context;
+      const row = rows.get(key) || { context, name: group === "type" ? typeName(key) || "(rest, or no type)" : frameText(contexts.node[context]), old: 0, now: 0, isLast: group === "type" ? key < 0 : tree.method[contexts.node[context]] === REST, isOwn: group === "context" && hasOwn && isOwn(tree.method[contexts.node[context]]) };
       row.old += amounts[0];
       row.now += amounts[1];
       rows.set(key, row);
@@ -644,16 +798,16 @@ function changeRows() {
     return [...rows.values()];
   }
   const rows = new Map();
-  if (state.group === "thread" || state.group === "tag") {
-    [0, 1].forEach((run) => (state.group === "tag" ? byTag(run) : byThread(run)).forEach((row) => {
+  if (group === "thread" || group === "tag") {
+    [0, 1].forEach((run) => (group === "tag" ? byTag(run) : byThread(run)).forEach((row) => {
       const known = rows.get(row.key) || { name: row.name, old: 0, now: 0 };
       known[run === 0 ? "old" : "now"] = row.amount;
       rows.set(row.key, known);
     }));
     return [...rows.values()];
   }
-  [old, now].forEach((sums, run) => byMethod(state.group, sums).forEach((row) => {
-    const known = rows.get(row.key) || { name: row.name, old: 0, now: 0 };
+  [old, now].forEach((sums, run) => byFrames(group, sums).forEach((row) => {
+    const known = rows.get(row.key) || { name: row.name, old: 0, now: 0, isLast: row.isLast, isOwn: row.isOwn };
     known[run === 0 ? "old" : "now"] = (row.amount / (scaleOf(state.run) || 1)) * scales[run];
     rows.set(row.key, known);
   }));
@@ -661,13 +815,13 @@ function changeRows() {
 }
 
 function difference() {
-  if (state.group === "") state.group = "context";
+  const group = changeGroup();
   const choose = element("select", { "aria-label": "Difference by", onchange: () => set({ group: choose.value }) });
-  fill(choose, [["context", "by context"], ["type", "by type"], ["method", "by method"], ["class", "by class"], ["package", "by package"], ["line", "by line"], ["thread", "by thread"], ...(data.tags.length > 1 ? [["tag", "by tag"]] : [])], state.group);
+  fill(choose, [...groupNames(), ["context", "by context"], ["type", "by type"], ["thread", "by thread"], ...(data.tags.length > 1 ? [["tag", "by tag"]] : [])], group);
   const change = (row) => row.now - row.old;
   const cell = (row) => element("span", { class: change(row) > 0 ? "more" : change(row) < 0 ? "less" : null }, (change(row) > 0 ? "+" : "") + human(change(row), unit()));
   const part = (row) => (row.old === 0 ? Infinity : change(row) / row.old);
-  const isByContext = state.group === "context";
+  const isByContext = group === "context";
   return [
     element("div", { class: "bar" }, choose, element("button", { type: "button", onclick: () => set({ tab: "flame", difference: "yes" }) }, "As a flame graph")),
     table(changeRows(), [
@@ -782,11 +936,28 @@ document.getElementById("search").addEventListener("input", (event) => {
   waiting = setTimeout(() => set({ search: event.target.value }), 150);
 });
 document.getElementById("theme").addEventListener("click", () => set({ theme: isDark() ? "light" : "dark" }));
-document.addEventListener("keydown", (event) => {
-  if (event.key === "/" && !["INPUT", "SELECT", "TEXTAREA"].includes(event.target.tagName)) {
-    event.preventDefault();
-    document.getElementById("search").focus();
+document.getElementById("search").addEventListener("keydown", (event) => {
+  if (event.key !== "Enter") return;
+  event.preventDefault();
+  if (event.target.value === state.search) stepMatch(event.shiftKey ? -1 : 1);
+  else {
+    clearTimeout(waiting);
+    set({ search: event.target.value });
   }
+});
+document.getElementById("next").addEventListener("click", () => stepMatch(1));
+document.getElementById("previous").addEventListener("click", () => stepMatch(-1));
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey || ["INPUT", "SELECT", "TEXTAREA"].includes(event.target.tagName)) return;
+  const acts = {
+    "/": () => document.getElementById("search").focus(),
+    n: () => stepMatch(1),
+    N: () => stepMatch(-1),
+    f: () => state.tab === "flame" && hasOwn && toggleFrames(),
+  };
+  if (!Object.hasOwn(acts, event.key)) return;
+  event.preventDefault();
+  acts[event.key]();
 });
 addEventListener("hashchange", () => {
   Object.assign(state, initial, stateOfUrl());

@@ -15,6 +15,17 @@ let children;
 let contextsAt;
 /** Of each context, whether a thread waits for work there. */
 let isIdle;
+/** Of each method, whether it is the program's own code. */
+let ownMethods;
+/** Of each node, the innermost and the outermost node with own code from the root down to it; 0: there is none. */
+let innermostOwn;
+let outermostOwn;
+/** Whether own code can be told from other code: both are in the stacks. */
+let hasOwn;
+/** Threads whose names differ in digits only, as `{ name, members }`; a group's number comes after those of all threads. */
+let threadGroups;
+/** Of each thread, its group's number, or its own. */
+let groupOfThread;
 
 /** Makes these data the ones that are shown. */
 function take(said) {
@@ -31,6 +42,60 @@ function take(said) {
   contextsAt = ranges(tree.size, contexts.node, 0);
   isIdle = new Uint8Array(contexts.node.length);
   for (const context of contexts.idle) isIdle[context] = 1;
+  findOwnCode();
+  groupThreads();
+}
+
+function findOwnCode() {
+  const origins = data.classOrigins ?? "";
+  ownMethods = Uint8Array.from(data.methods.owner, (owner) => (origins[owner] === "a" ? 1 : 0));
+  innermostOwn = new Int32Array(tree.size);
+  outermostOwn = new Int32Array(tree.size);
+  const seen = [false, false];
+  for (let node = 1; node < tree.size; node++) {
+    const [parent, method] = [tree.parent[node], tree.method[node]];
+    const own = isOwn(method);
+    innermostOwn[node] = own ? node : innermostOwn[parent];
+    outermostOwn[node] = outermostOwn[parent] || (own ? node : 0);
+    if (method !== REST) seen[own ? 1 : 0] = true;
+  }
+  hasOwn = seen[0] && seen[1];
+}
+
+function isOwn(method) {
+  return method >= 0 && ownMethods[method] === 1;
+}
+
+/** Groups the threads of a pool; digits that all of them have stay in the group's name. */
+function groupThreads() {
+  const digits = /\d+|\*/g;
+  const byText = new Map();
+  data.threads.forEach((name, thread) => {
+    const text = name.replace(digits, "*");
+    byText.set(text, [...(byText.get(text) || []), thread]);
+  });
+  threadGroups = [];
+  groupOfThread = Int32Array.from(data.threads, (_, thread) => thread);
+  for (const members of byText.values()) {
+    if (members.length < 2) continue;
+    const numbers = members.map((thread) => data.threads[thread].match(digits));
+    let at = -1;
+    const name = data.threads[members[0]].replace(digits, (text) => {
+      at++;
+      return numbers.every((own) => own[at] === text) ? text : "*";
+    });
+    for (const thread of members) groupOfThread[thread] = data.threads.length + threadGroups.length;
+    threadGroups.push({ name, members });
+  }
+}
+
+function threadName(thread) {
+  return data.threads[thread] ?? threadGroups[thread - data.threads.length].name;
+}
+
+/** Whether a thread is the chosen one, or in the chosen group; -1: all are. */
+function isOfThread(chosen, thread) {
+  return chosen < 0 || thread === chosen || groupOfThread[thread] === chosen;
 }
 
 /** Places of `of`, from `start` on, by the number that stands there. */
@@ -73,6 +138,13 @@ function frameText(node) {
   return methodName(method) + "(" + file + (line >= 0 ? ":" + line : "") + ")";
 }
 
+/** The package of a library that people know it by: two parts, three where many projects share two. */
+function libraryName(method) {
+  const parts = packageName(method).split(".");
+  const isShared = /^(com\.(amazonaws|github|google|ibm|microsoft|oracle|sun)|io\.github|org\.(apache|eclipse|jetbrains))$/.test(parts.slice(0, 2).join("."));
+  return parts.slice(0, isShared ? 3 : 2).join(".");
+}
+
 /** The whole trace, innermost frame first. */
 function traceText(node) {
   const lines = [];
@@ -109,7 +181,7 @@ class Selection {
       if (contexts.kind[context] !== this.kind) continue;
       if (run !== null && shares.run[at] !== run) continue;
       if (this.tag >= 0 && shares.tag[at] !== this.tag) continue;
-      if (this.thread >= 0 && shares.thread[at] !== this.thread) continue;
+      if (!isOfThread(this.thread, shares.thread[at])) continue;
       if (this.isLeftOut(context)) continue;
       if (amounts[at] !== 0) each(context, amounts[at]);
     }

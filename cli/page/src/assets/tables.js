@@ -1,9 +1,9 @@
-// Tables that are sorted by a click on a column's head, filtered, and lengthened on demand.
+// Tables that are sorted by a click on a column's head, narrowed by the search, and lengthened on demand.
 "use strict";
 
 const PAGE = 100;
 
-/** How the tables that are shown are sorted, filtered and lengthened, in the order in which they were made. */
+/** How the tables that are shown are sorted and lengthened, in the order in which they were made. */
 let tables = [];
 /** How those before them were that are to look alike; null: tables begin anew. */
 let earlier = null;
@@ -19,15 +19,16 @@ function element(name, attributes, ...content) {
 }
 
 /**
+ * `filter(row)`: the text that the page's search looks in. Rows with `isLast` come last in every order; `isOwn`: own code.
  * `columns`: { head, of(row): what is sorted by, shown(row): text or element, isNumber, isName, isText: long texts, which wrap }.
  * `details(row)`: what a click on the row shows below it, or null.
  */
 function table(rows, columns, { by = 0, details = null, filter = null, caption } = {}) {
-  const state = { by, down: columns[by].isNumber === true, shown: PAGE, text: "", ...earlier?.[tables.length] };
+  const state = { by, down: columns[by].isNumber === true, shown: PAGE, ...earlier?.[tables.length] };
   tables.push(state);
   const body = element("tbody");
   const note = element("p", { class: "note", role: "status" });
-  const more = element("button", { type: "button", onclick: () => { state.shown += 10 * PAGE; draw(); } }, "Show more");
+  const more = element("button", { type: "button", "data-more": filter !== null, onclick: () => { state.shown += 10 * PAGE; draw(); } }, "Show more");
   const heads = columns.map((column, at) => {
     const press = () => {
       state.down = state.by === at ? !state.down : column.isNumber === true;
@@ -40,21 +41,22 @@ function table(rows, columns, { by = 0, details = null, filter = null, caption }
   function draw() {
     const { of } = columns[state.by];
     const sign = state.down ? -1 : 1;
-    // Of a text that is no regular expression all rows are shown, and that is told.
-    const search = pattern(filter ? state.text : "");
-    const selected = search && state.text !== "" ? rows.filter((row) => search.test(filter(row))) : rows;
+    // The page's search selects rows. Of a text that is no regular expression all rows are shown, and that is told.
+    const search = pattern(filter ? searchText() : "");
+    const isSearch = filter !== null && search !== null && searchText() !== "";
+    const selected = isSearch ? rows.filter((row) => search.test(filter(row))) : rows;
     const keyed = selected.map((row) => [of(row), row]);
-    keyed.sort(([a], [b]) => (a < b ? -sign : a > b ? sign : 0));
+    const last = (row) => (row.isLast ? 1 : 0);
+    keyed.sort(([a, first], [b, second]) => last(first) - last(second) || (a < b ? -sign : a > b ? sign : 0));
     heads.forEach((head, at) => head.setAttribute("aria-sort", at !== state.by ? "none" : state.down ? "descending" : "ascending"));
-    body.replaceChildren(...keyed.slice(0, state.shown).map(([, row]) => line(row)));
+    body.replaceChildren(...keyed.slice(0, state.shown).map(([, row]) => line(row, isSearch)));
     more.hidden = keyed.length <= state.shown;
-    input?.setAttribute("aria-invalid", String(!search));
-    note.textContent = `${search ? "" : "no regular expression, so nothing is left out: "}${grouped(Math.min(state.shown, keyed.length))} of ${grouped(keyed.length)} rows`;
+    note.textContent = `${search ? "" : "no regular expression, so nothing is left out: "}${grouped(Math.min(state.shown, keyed.length))} of ${grouped(keyed.length)} rows${isSearch ? " that match" : ""}`;
   }
 
-  function line(row) {
+  function line(row, isMatch) {
     const cells = columns.map((column) => element("td", { class: column.isNumber ? "n" : column.isName ? "name" : column.isText ? "text" : null }, column.shown(row)));
-    const made = element("tr", {}, ...cells);
+    const made = element("tr", { class: row.isOwn ? "own" : null, "data-match": isMatch }, ...cells);
     if (details) {
       const target = cells.find((cell) => cell.className === "name") || cells[0];
       const open = () => {
@@ -71,14 +73,8 @@ function table(rows, columns, { by = 0, details = null, filter = null, caption }
   }
 
   const box = element("div", {});
-  const input = filter ? element("input", { type: "search", placeholder: "filter: regular expression", "aria-label": "Filter rows", oninput: () => { state.text = input.value; draw(); } }) : null;
-  if (input) {
-    input.value = state.text;
-    box.append(element("div", { class: "bar" }, input, note));
-  } else {
-    box.append(note);
-    note.hidden = rows.length <= PAGE;
-  }
+  note.hidden = !filter && rows.length <= PAGE;
+  box.append(note);
   box.append(element("div", { class: "wide" }, element("table", {}, caption ? element("caption", {}, caption) : null, element("thead", {}, element("tr", {}, ...heads)), body)), more);
   draw();
   return box;
