@@ -17,6 +17,7 @@ mod completions;
 mod ctl;
 mod decode;
 mod diff;
+mod explain;
 mod export;
 mod fleet;
 mod gate;
@@ -86,6 +87,7 @@ enum CliCommand {
     Ctl(ctl::CtlArgs),
     Options(options::OptionsArgs),
     Bench(bench::BenchArgs),
+    Explain(explain::ExplainArgs),
     View(view::ViewArgs),
     Diff(diff::DiffArgs),
     Gate(gate::GateArgs),
@@ -113,8 +115,8 @@ const COMMAND_GROUPS: [(&str, &[&str]); 7] = [
     (
         "Look",
         &[
-            "report", "view", "top", "serve", "stream", "decode", "annotate", "symbols", "stats",
-            "check", "export", "otlp",
+            "explain", "report", "view", "top", "serve", "stream", "decode", "annotate", "symbols",
+            "stats", "check", "export", "otlp",
         ],
     ),
     ("Compare", &["diff", "gate", "bench"]),
@@ -226,6 +228,7 @@ fn main() -> ExitCode {
         CliCommand::Ctl(args) => ctl::run(&args),
         CliCommand::Options(args) => options::run(&args),
         CliCommand::Bench(args) => bench::run(&args),
+        CliCommand::Explain(args) => explain::run(&args),
         CliCommand::View(args) => view::run(&args),
         CliCommand::Diff(args) => diff::run(&args),
         CliCommand::Gate(args) => gate::run(&args),

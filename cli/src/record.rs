@@ -83,7 +83,7 @@ pub fn run(args: &RecordArgs) -> Result<CommandStatus, CommandError> {
 
 /// The reason for the end of a recording.
 #[derive(PartialEq, Eq)]
-enum RecordingEnd {
+pub enum RecordingEnd {
     DurationElapsed,
     /// The JVM has ended.
     JvmEnded,
@@ -91,7 +91,8 @@ enum RecordingEnd {
     Interrupted,
 }
 
-fn wait_for_end(pid: u32, log: &Path, duration: Duration) -> RecordingEnd {
+/// Waits for the end of the duration, of the JVM, or until a signal.
+pub fn wait_for_end(pid: u32, log: &Path, duration: Duration) -> RecordingEnd {
     let begin = Instant::now();
     loop {
         let left = duration.saturating_sub(begin.elapsed());

@@ -31,6 +31,8 @@ use context_report::{ContextReport, ReportBody};
 use listing::ContextRows;
 use totals::ReportTotals;
 
+pub use report_head::ReportHead;
+
 /// Print what allocates most, or where other events happened: contexts with their stack traces, sums by type, class, package,
 /// method, line, thread or tag, or a tree of calls.
 #[derive(clap::Args)]
