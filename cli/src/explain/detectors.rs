@@ -243,16 +243,14 @@ pub fn per_run(run: &PreparedRun<'_>, path: PathIndex, count: u64) -> String {
 const MIN_WAIT_NS: u64 = 50_000_000;
 /// Fewer waits are no finding.
 const MIN_WAITS: u64 = 10;
+/// Frames of the JDK between an own line and a monitor of a class that the line uses, such as a synchronized collection.
+const MAX_MONITOR_DEPTH: usize = 3;
 
 /// Lines of own code that wait for a monitor or lock which another thread holds.
 fn find_contention<'f>(run: &PreparedRun<'f>) -> Vec<Finding<'f>> {
     let sums = ContextSums::from_contexts(run.contexts_of_kind(LOCK), |context| {
-        let monitor = contended_lock(context.detail)?;
-        Some((
-            monitor,
-            run.source_line(context.path)
-                .filter(|_| run.is_direct(context.path))?,
-        ))
+        let monitor = contended_lock(run, context)?;
+        Some((monitor, run.source_line(context.path)?))
     });
     let lines = sums.into_sorted();
     let groups = lines.chunk_by(|a, b| a.0.0 == b.0.0);
@@ -299,14 +297,25 @@ fn find_contention<'f>(run: &PreparedRun<'f>) -> Vec<Finding<'f>> {
     findings.collect()
 }
 
-/// The class of the lock that a thread waits to acquire. Waiting for a condition or for work is no contention.
-fn contended_lock(detail: &str) -> Option<&str> {
-    if let Some(monitor) = detail.strip_suffix(" (enter)") {
-        return Some(monitor);
+/// The class of the lock that own code waits to acquire, itself or by the JDK's class that it calls. Waiting for a condition
+/// or for work is no contention, and a lock deep inside the JDK is none of the program's.
+fn contended_lock<'f>(run: &PreparedRun<'f>, context: &RunContext<'f>) -> Option<&'f str> {
+    if !run.is_direct(context.path) {
+        return None;
     }
-    let parked = detail.strip_suffix(" (park)")?;
+    if let Some(monitor) = context.detail.strip_suffix(" (enter)") {
+        let depth = run.frames_between(context.path).count();
+        return (depth <= MAX_MONITOR_DEPTH).then_some(monitor);
+    }
+    let parked = context.detail.strip_suffix(" (park)")?;
     let is_lock = parked.starts_with("java.util.concurrent.locks.Reentrant");
-    is_lock.then_some(parked)
+    let parks = |frame: &StackFrame| {
+        let packages = ["java.util.concurrent.locks.", "jdk.internal.misc."];
+        packages
+            .iter()
+            .any(|package| frame.class.starts_with(package))
+    };
+    (is_lock && run.frames_between(context.path).all(parks)).then_some(parked)
 }
 
 fn find_leaks<'f>(run: &PreparedRun<'f>) -> Vec<Finding<'f>> {

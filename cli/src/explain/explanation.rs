@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use lucce_decoder::escape::EscapedText;
+use lucce_decoder::escape::{EscapedLine, EscapedText};
 use lucce_decoder::{ALLOC, Profile, StackFrame};
 use serde::Serialize;
 
@@ -122,7 +122,7 @@ fn explain_finding<'f>(
         frame: finding.place,
         trace: fold_trace(run, finding.path),
         advice: finding.advice,
-        command: format!("lucce {} {log}", finding.command),
+        command: format!("lucce {} {}", finding.command, quote_for_shell(log)),
     }
 }
 
@@ -211,19 +211,24 @@ impl Explanation<'_> {
 
 impl ExplainedFinding<'_> {
     fn write(&self, number: usize, out: &mut impl Write) -> io::Result<()> {
-        writeln!(
-            out,
-            "#{number} {}: {}",
-            self.detector,
-            EscapedText(&self.finding)
-        )?;
-        writeln!(out, "   costs {}", EscapedText(&self.cost))?;
-        writeln!(out, "   {}", self.line)?;
+        let cost = EscapedText(&self.cost);
+        writeln!(out, "#{number} {} at {}: {cost}", self.detector, self.line)?;
+        writeln!(out, "   {}", EscapedText(&self.finding))?;
         for line in &self.trace {
             writeln!(out, "      {line}")?;
         }
         writeln!(out, "   counted: {}", EscapedText(&self.counted))?;
         writeln!(out, "   do: {}", self.advice)?;
-        writeln!(out, "   more: {}", EscapedText(&self.command))
+        // The pattern's backslashes are not escapes of a name.
+        writeln!(out, "   more: {}", EscapedLine(&self.command))
+    }
+}
+
+/// A file's name as a word for a shell.
+fn quote_for_shell(name: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "/._-+%@".contains(c);
+    match name.chars().all(is_plain) {
+        true => name.to_owned(),
+        false => format!("'{}'", name.replace('\'', "'\\''")),
     }
 }

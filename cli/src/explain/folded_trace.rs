@@ -26,7 +26,7 @@ pub struct FoldedFrames {
 /// Packages that a folded line names.
 const MAX_PACKAGES: usize = 3;
 /// Own frames that a trace shows; further ones are omitted.
-const MAX_OWN_FRAMES: usize = 6;
+const MAX_OWN_FRAMES: usize = 4;
 
 /// Folds a trace, innermost frame first. Frames outside the outermost own frame are left out.
 pub fn fold_trace<'f>(run: &PreparedRun<'f>, path: PathIndex) -> Vec<TraceLine<'f>> {

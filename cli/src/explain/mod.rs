@@ -15,6 +15,9 @@ mod page;
 mod prepared_run;
 mod repeated_calls;
 
+#[cfg(test)]
+mod explain_tests;
+
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -127,11 +127,7 @@ impl<'f> PreparedRun<'f> {
         let mut run = PreparedRun::default();
         let mut numbers: HashMap<ContextFrame, u32> = HashMap::new();
         for (caller, frame, shown) in traces.nodes() {
-            let frames = &mut run.frames;
-            let number = *numbers.entry(frame).or_insert_with(|| {
-                frames.push(shown);
-                frames.len() as u32 - 1
-            });
+            let number = *numbers.entry(frame).or_insert_with(|| run.add_frame(shown));
             run.add_node(caller.map(|caller| PathIndex(caller.to_u32())), number);
         }
         let to_path = |id| {
@@ -161,14 +157,17 @@ impl<'f> PreparedRun<'f> {
         }
         for leak in &leaks.findings {
             let [.., last] = leak.evidence.live;
-            run.leaks.extend(to_path(leak.id).map(|path| LeakedObjects {
-                path,
-                type_name: &leak.type_name,
-                live: EventSum {
-                    count: last.objects,
-                    value: last.bytes,
-                },
-            }));
+            let live = EventSum {
+                count: last.objects,
+                value: last.bytes,
+            };
+            if let Some(path) = to_path(leak.id) {
+                run.add_leak(LeakedObjects {
+                    path,
+                    type_name: &leak.type_name,
+                    live,
+                });
+            }
         }
         run.kinds.extend(list_recorded_kinds(profile));
         let counted: Vec<&str> = run.totals.keys().copied().collect();
@@ -180,8 +179,18 @@ impl<'f> PreparedRun<'f> {
         run
     }
 
+    /// Adds a frame, and returns its number.
+    pub(super) fn add_frame(&mut self, frame: &'f StackFrame) -> u32 {
+        self.frames.push(frame);
+        self.frames.len() as u32 - 1
+    }
+
+    pub(super) fn add_leak(&mut self, leak: LeakedObjects<'f>) {
+        self.leaks.push(leak);
+    }
+
     /// Adds a frame below its caller; callers come first.
-    fn add_node(&mut self, caller: Option<PathIndex>, frame: u32) -> PathIndex {
+    pub(super) fn add_node(&mut self, caller: Option<PathIndex>, frame: u32) -> PathIndex {
         let index = self.nodes.len() as u32;
         let above = caller.and_then(|caller| self.node(caller));
         let own = self.frames.get(frame as usize);
@@ -203,7 +212,7 @@ impl<'f> PreparedRun<'f> {
         PathIndex(index)
     }
 
-    fn add_context(&mut self, context: RunContext<'f>) {
+    pub(super) fn add_context(&mut self, context: RunContext<'f>) {
         self.totals
             .entry(context.kind)
             .or_default()
@@ -231,7 +240,7 @@ impl<'f> PreparedRun<'f> {
         }
     }
 
-    fn add_recorded_kind(&mut self, kind: &'f str) {
+    pub(super) fn add_recorded_kind(&mut self, kind: &'f str) {
         if !self.kinds.contains(&kind) {
             self.kinds.push(kind);
         }

@@ -130,7 +130,8 @@ fn is_package_of(package: &str, class: &str) -> bool {
     !package.is_empty() && rest.is_some_and(|rest| rest.starts_with('.'))
 }
 
-/// Of each line, the type with most objects: a pool's wrapper and the driver's object stand for the same call.
+/// Of each line, the type with most objects. A pool's wrapper and the driver's object stand for the same call: the driver's
+/// is named.
 fn largest_by_line<'f>(sums: Vec<(CallKey<'f>, ContextSum)>) -> Vec<(CallKey<'f>, ContextSum)> {
     let mut lines: Vec<(CallKey<'f>, ContextSum)> = Vec::new();
     for (key, sum) in sums {
@@ -141,7 +142,10 @@ fn largest_by_line<'f>(sums: Vec<(CallKey<'f>, ContextSum)>) -> Vec<(CallKey<'f>
                     ..*last
                 } == CallKey { detail: "", ..key } =>
             {
-                if sum.sum.count > most.sum.count {
+                let rank = |key: &CallKey<'_>, sum: &ContextSum| {
+                    (sum.sum.count, !key.detail.contains("Proxy"))
+                };
+                if rank(&key, &sum) > rank(last, most) {
                     (*last, *most) = (key, sum);
                 }
             }
