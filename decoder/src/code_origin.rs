@@ -37,6 +37,17 @@ pub enum CodeOrigin {
     Jdk,
 }
 
+impl CodeOrigin {
+    /// The origin of a class that is not the program's own, by its name alone.
+    #[must_use]
+    pub fn from_foreign_name(class: &str) -> CodeOrigin {
+        match is_jdk_name(class) {
+            true => CodeOrigin::Jdk,
+            false => CodeOrigin::Library,
+        }
+    }
+}
+
 impl Profile {
     /// Decides the origin of each class. `app`: the classes of the program; empty: those that the agent's option `app=`
     /// names, or else those that the rules find.
@@ -136,7 +147,7 @@ impl<'p> ProgramLaunch<'p> {
             .iter()
             .any(|prefix| main_class.starts_with(prefix));
         let is_jar = main_class.ends_with(".jar");
-        let own_package = (!is_launcher && !is_jar).then(|| own_package(main_class));
+        let own_package = (!is_launcher && !is_jar).then(|| project_package(main_class));
         ProgramLaunch {
             program,
             own_package: own_package.flatten(),
@@ -273,9 +284,9 @@ impl<'p> ProgramLaunch<'p> {
     }
 }
 
-/// The package that tells the program's classes from others: two parts, or three where many projects share two.
-fn own_package(main_class: &str) -> Option<&str> {
-    let package = package_of(main_class);
+/// The package that tells a project's classes from others: two parts, or three where many projects share two.
+pub(crate) fn project_package(class: &str) -> Option<&str> {
+    let package = package_of(class);
     let ends = package.match_indices('.').map(|(at, _)| at);
     let ends: Vec<_> = ends.chain([package.len()]).collect();
     let two = ends.get(1).and_then(|end| package.get(..*end))?;

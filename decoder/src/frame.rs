@@ -76,31 +76,34 @@ impl StackFrame {
         FrameId::from_frame(text, detail)
     }
 
-    /// Whether the class's name begins like the JDK's; see [`is_jdk_name`].
+    /// Whether it is code of the JDK.
     #[must_use]
     pub fn is_jdk_frame(&self) -> bool {
-        is_jdk_name(&self.class)
+        self.origin == CodeOrigin::Jdk
     }
 
-    /// The innermost frame of the application; without one, the innermost frame.
+    /// The innermost frame of own code; without one, the innermost that is not the JDK's; without one, the innermost.
     pub fn innermost_application_frame<'f>(
         innermost_first: impl IntoIterator<Item = &'f StackFrame>,
     ) -> Option<&'f StackFrame> {
-        let mut frames = innermost_first.into_iter();
-        let first = frames.next()?;
-        match first.is_application_frame() {
-            true => Some(first),
-            false => frames
-                .find(|frame| frame.is_application_frame())
-                .or(Some(first)),
+        let (mut first, mut library) = (None, None);
+        for frame in innermost_first {
+            first = first.or(Some(frame));
+            match frame.origin {
+                _ if frame.is_lucce_frame() => {}
+                CodeOrigin::Application => return Some(frame),
+                CodeOrigin::Library => library = library.or(Some(frame)),
+                CodeOrigin::Jdk => {}
+            }
         }
+        library.or(first)
     }
 
-    /// Whether the frame belongs neither to the JDK nor to lucce's Java API for tags.
-    fn is_application_frame(&self) -> bool {
+    /// Whether it belongs to lucce's Java API for tags, which programs call.
+    fn is_lucce_frame(&self) -> bool {
         const CALLED: [&str; 2] = ["io.lucce.CallContext", "io.lucce.Allocations"];
         let outer = self.class.split('$').next().unwrap_or_default();
-        !self.is_jdk_frame() && !CALLED.contains(&outer)
+        CALLED.contains(&outer)
     }
 
     /// The qualified method name `a.b.C.m`, not escaped for output.
@@ -153,26 +156,33 @@ mod frame_tests {
     }
 
     #[test]
-    fn the_application_is_what_is_not_the_jdk() {
-        let frame = |class: &str| StackFrame {
-            class: class.into(),
+    fn own_code_comes_before_libraries_and_the_jdk() {
+        let frame = |class: &&str| StackFrame {
+            class: (*class).into(),
             method: "m".into(),
             file: None,
             line: 1,
-            origin: CodeOrigin::default(),
+            origin: match class.starts_with("own.") {
+                true => CodeOrigin::Application,
+                false => CodeOrigin::from_foreign_name(class),
+            },
         };
         let of = |classes: &[&str]| {
-            let frames: Vec<_> = classes.iter().map(|class| frame(class)).collect();
+            let frames: Vec<_> = classes.iter().map(frame).collect();
             StackFrame::innermost_application_frame(&frames).map(|frame| frame.class.clone())
         };
+        assert_eq!(
+            of(&["java.util.List", "a.B", "own.C", "own.D"]).unwrap(),
+            "own.C"
+        );
         assert_eq!(of(&["java.util.List", "a.B", "a.C"]).unwrap(), "a.B");
-        assert_eq!(of(&["a.B", "java.util.List"]).unwrap(), "a.B");
+        assert_eq!(of(&["own.B", "java.util.List"]).unwrap(), "own.B");
         assert_eq!(
             of(&["java.util.List", "java.lang.Thread"]).unwrap(),
             "java.util.List"
         );
-        let tagged = ["java.util.List", "io.lucce.CallContext$Scope", "a.B"];
-        assert_eq!(of(&tagged).unwrap(), "a.B");
+        let tagged = ["java.util.List", "io.lucce.CallContext$Scope", "own.B"];
+        assert_eq!(of(&tagged).unwrap(), "own.B");
         assert_eq!(of(&["javaland.Fiddle"]).unwrap(), "javaland.Fiddle");
         assert_eq!(of(&[]), None);
     }

@@ -5,7 +5,7 @@
 //!                                                  └─► list_contexts(): all events, by stack trace
 //! ```
 //! Reading order:
-//! - text: `escape` (how names are written), `frame`
+//! - text: `escape` (how names are written), `frame`, `frame_fold` (own code stays, other frames are folded)
 //! - content of a log: `code` (names and lines of sites and methods), `events` (counters), `kinds` (kinds of events), `profile`,
 //!   `load` (log → profile), `limits` (of packed logs), `source` (the log's file), `symbols` (a log without counters)
 //! - contexts: `scope` (classes whose frames are shown), `context_walk` (folds frames of contexts), `call_tree` (calling context
@@ -27,6 +27,7 @@
 
 pub mod escape;
 mod frame;
+mod frame_fold;
 
 mod code;
 mod code_origin;
@@ -100,6 +101,7 @@ pub use evidence::{LeakEvidence, LiveAmount, SnapshotPoint};
 pub use export::{ExportOptions, RunExport, export_run, has_followed_objects};
 pub use followed_objects::{FollowedObjects, LiveObjectCensus, LiveObjectRow, LiveObjectSnapshot};
 pub use frame::{StackFrame, is_jdk_name};
+pub use frame_fold::{FoldedFrames, FrameDisplay, MIN_TRACE_LINES, TraceLine, shorten_trace};
 pub use idle::{IdleContexts, find_idle_contexts};
 pub use kinds::{ALLOC, ALLOCATION, EventTypeTable, KindDescriptor, KindTotal, LEAK, TypeInfo};
 pub use leaks::{LeakAnalysis, LeakFinding, LeakSuspect, SuspectVerdict, analyze_leaks};

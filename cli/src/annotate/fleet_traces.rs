@@ -198,15 +198,16 @@ impl FleetTraceSource {
 fn parse_trace(number: ContextNumber, trace_json: &Value) -> Option<StackTrace> {
     let text = |of: &Value, key: &str| Some(of.get(key)?.as_str()?.to_owned());
     let frame = |frame: &Value| {
+        let class = text(frame, "class")?;
         Some(StackFrame {
-            class: text(frame, "class")?,
             method: text(frame, "method")?,
             file: text(frame, "file"),
             line: i32::try_from(frame.get("line")?.as_i64()?).ok()?,
             origin: match frame.get("own").and_then(Value::as_bool) {
                 Some(true) => CodeOrigin::Application,
-                _ => CodeOrigin::default(),
+                _ => CodeOrigin::from_foreign_name(&class),
             },
+            class,
         })
     };
     let frames = trace_json.get("frames")?.as_array()?.iter().map(frame);

@@ -50,7 +50,10 @@ mod logging_frames_tests {
             method: "m".into(),
             file: None,
             line: 1,
-            origin: CodeOrigin::Application,
+            origin: match class.starts_with("com.acme.") {
+                true => CodeOrigin::Application,
+                false => CodeOrigin::from_foreign_name(class),
+            },
         };
         let mut trace = StackTrace {
             id: ContextId(1),

@@ -241,7 +241,7 @@ fn origins_are_right_in_every_layout() {
         let launch = ProgramLaunch {
             program: layout.program,
             own_package: (!is_launcher)
-                .then(|| own_package(layout.main_class))
+                .then(|| project_package(layout.main_class))
                 .flatten(),
             main_location: (!is_launcher).then_some(layout.main_location),
             is_merged: layout.is_merged,
@@ -305,13 +305,16 @@ fn without_locations_all_but_the_jdk_is_own() {
 
 #[test]
 fn a_main_class_names_the_own_package() {
-    assert_eq!(own_package("com.acme.shop.Shop"), Some("com.acme"));
-    assert_eq!(own_package("org.apache.foo.Main"), Some("org.apache.foo"));
-    assert_eq!(own_package("com.acme.Main"), Some("com.acme"));
+    assert_eq!(project_package("com.acme.shop.Shop"), Some("com.acme"));
+    assert_eq!(
+        project_package("org.apache.foo.Main"),
+        Some("org.apache.foo")
+    );
+    assert_eq!(project_package("com.acme.Main"), Some("com.acme"));
     // One part says too little, and a shared package nothing.
-    assert_eq!(own_package("shop.Main"), None);
-    assert_eq!(own_package("org.apache.Main"), None);
-    assert_eq!(own_package("Main"), None);
+    assert_eq!(project_package("shop.Main"), None);
+    assert_eq!(project_package("org.apache.Main"), None);
+    assert_eq!(project_package("Main"), None);
 }
 
 #[test]
