@@ -18,6 +18,7 @@ mod debuggers;
 mod ending;
 mod entries;
 mod expected;
+mod explain;
 mod files;
 mod ground;
 mod holders;
@@ -166,6 +167,7 @@ fn all(setup: &'static Setup) -> Vec<Test> {
         leak_suite::tests(setup),
         own_code::tests(setup),
         shop::tests(setup),
+        explain::tests(setup),
         leaks::tests(setup),
         native_api::tests(setup),
         bursts::tests(setup),

@@ -59,6 +59,16 @@ impl<'a> Running<'a> {
         Ok(running)
     }
 
+    /// A program that prints a line with these words once it is ready.
+    pub fn with_words(java: Java<'a>, words: &str) -> Result<Self, String> {
+        let child = Process(java.spawn()?);
+        let mut running = Running { java, child };
+        running.until(words, |running| {
+            Ok(running.java.printed("stdout").contains(words))
+        })?;
+        Ok(running)
+    }
+
     /// A program that prints this line once.
     pub fn with_line(java: Java<'a>, line: &str) -> Result<Self, String> {
         let child = Process(java.spawn()?);

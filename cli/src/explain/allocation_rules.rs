@@ -102,6 +102,8 @@ const POOLS: [&str; 3] = [
 
 /// Arrays of this mean size are large.
 const LARGE_BYTES: u64 = 64 << 10;
+/// Frames of the JDK between an own line and a large array that it gets, such as the bytes of a file.
+const MAX_ARRAY_DEPTH: usize = 4;
 /// The size of an array without elements.
 const EMPTY_BYTES: u64 = 16;
 
@@ -200,7 +202,11 @@ static RULES: [AllocationRule; 12] = [
     AllocationRule {
         name: "large arrays",
         advice: "Keep one buffer and use it again.",
-        matches: |view| view.detail.ends_with("[]") && view.mean_bytes() >= LARGE_BYTES,
+        matches: |view| {
+            view.detail.ends_with("[]")
+                && view.mean_bytes() >= LARGE_BYTES
+                && view.run.frames_between(view.path).count() <= MAX_ARRAY_DEPTH
+        },
         threshold: Threshold::Bytes(5.0 * MIN_SHARE),
     },
 ];

@@ -1,10 +1,12 @@
 //! The table of detectors, and the detectors of exceptions, locks, leaks and threads.
 
+use std::collections::HashMap;
+
 use lucce_command::{format_plural, grouped, percent_of};
 use lucce_decoder::{ALLOC, LEAK, StackFrame};
 
 use super::allocation_rules::find_wasteful_allocations;
-use super::finding::{ContextSums, Finding, FindingCost, share_of, through_pattern};
+use super::finding::{ContextSums, Finding, FindingCost, SourceLine, share_of, through_pattern};
 use super::prepared_run::{PathIndex, PreparedRun, RunContext};
 use super::repeated_calls::find_repeated_calls;
 use crate::amounts::format_amount;
@@ -69,7 +71,7 @@ const MIN_EXCEPTIONS: u64 = 100;
 fn find_exceptions<'f>(run: &PreparedRun<'f>) -> Vec<Finding<'f>> {
     match run.has_kind(EXCEPTION) {
         true => find_caught_exceptions(run),
-        false => find_filled_stack_traces(run),
+        false => find_made_exceptions(run),
     }
 }
 
@@ -80,26 +82,15 @@ fn find_caught_exceptions<'f>(run: &PreparedRun<'f>) -> Vec<Finding<'f>> {
         let is_own = run.is_direct(context.path) && !loads_class(run, context.path);
         Some((run.source_line(context.path).filter(|_| is_own)?, type_name))
     });
-    let traces = ContextSums::from_contexts(run.contexts_of_kind(ALLOC.name), |context| {
-        let thrower = thrower_of_trace(run, context)?;
-        run.source_line(thrower)
-    });
-    let traces = traces.into_sorted();
+    let traces = sum_stack_traces(run);
     let findings = sums
         .into_sorted()
         .into_iter()
         .filter_map(|((line, type_name), sum)| {
             let place = run.place_frame(sum.path)?;
-            let bytes = traces.iter().find(|(other, _)| *other == line);
-            let cost = match (bytes, run.total(ALLOC.name).value) {
-                (Some((_, bytes)), whole @ 1..) => FindingCost {
-                    share: share_of(bytes.sum.value, whole),
-                    text: format!(
-                        "{:.1}% of the allocated bytes, for stack traces",
-                        percent_of(bytes.sum.value, whole)
-                    ),
-                },
-                _ => exception_share(sum.sum.count, run.total(EXCEPTION).count),
+            let cost = match traces.get(&line) {
+                Some(bytes) => stack_trace_cost(run, *bytes),
+                None => exception_share(sum.sum.count, run.total(EXCEPTION).count),
             };
             let sentence = format!("{} × {type_name} thrown and caught", grouped(sum.sum.count));
             (sum.sum.count >= MIN_EXCEPTIONS).then(|| Finding {
@@ -130,53 +121,43 @@ fn exception_share(count: u64, whole: u64) -> FindingCost {
     }
 }
 
-/// Exceptions made, by the stack traces that they fill in: for runs without the kind `exception`.
-fn find_filled_stack_traces<'f>(run: &PreparedRun<'f>) -> Vec<Finding<'f>> {
-    let traces = || {
-        run.contexts_of_kind(ALLOC.name)
-            .filter(|context| is_stack_trace(run, context))
-    };
-    // One exception allocates its trace in several pieces: the largest group counts once for each.
-    let sums = ContextSums::from_contexts(traces(), |context| {
-        let thrower = thrower_of_trace(run, context)?;
-        Some((run.source_line(thrower)?, context.detail))
+/// Exceptions made, for runs without the kind `exception`: objects of types named so.
+fn find_made_exceptions<'f>(run: &PreparedRun<'f>) -> Vec<Finding<'f>> {
+    let sums = ContextSums::from_contexts(run.contexts_of_kind(ALLOC.name), |context| {
+        let is_exception = ["Exception", "Error"]
+            .iter()
+            .any(|end| context.detail.ends_with(end));
+        let is_own = run.is_direct(context.path) && !loads_class(run, context.path);
+        let line = run
+            .source_line(context.path)
+            .filter(|_| is_exception && is_own)?;
+        Some((line, context.detail))
     });
-    let whole = run.total(ALLOC.name).value;
+    let traces = sum_stack_traces(run);
+    let about = if run.is_sampled(ALLOC.name) {
+        "about "
+    } else {
+        ""
+    };
     let findings = sums
         .into_sorted()
         .into_iter()
-        .filter_map(|((_, detail), sum)| {
-            if detail != "java.lang.Object[]"
-                || sum.sum.count < MIN_EXCEPTIONS
-                || !run.is_reliable(sum.sum)
-            {
+        .filter_map(|((line, type_name), sum)| {
+            let count = sum.sum.count;
+            if count < MIN_EXCEPTIONS || !run.is_reliable(sum.sum) {
                 return None;
             }
-            let type_name = &run.frame(exception_constructor(run, sum.path)?)?.class;
-            let place = run.place_frame(thrower_path(run, sum.path)?)?;
-            let about = if run.is_sampled(ALLOC.name) {
-                "about "
-            } else {
-                ""
-            };
+            let place = run.place_frame(sum.path)?;
+            let bytes = traces.get(&line).copied().unwrap_or_default();
+            let sentence = format!("{about}{} × {type_name} made", grouped(count));
             Some(Finding {
                 detector: "exceptions",
-                sentence: format!(
-                    "{about}{} × {type_name} made{}",
-                    grouped(sum.sum.count),
-                    per_run(run, sum.path, sum.sum.count)
+                sentence: sentence + &per_run(run, sum.path, count),
+                count,
+                counted: format!(
+                    "objects of {type_name}; events=exception counts what is thrown and caught"
                 ),
-                count: sum.sum.count,
-                counted:
-                    "stack traces filled in; events=exception counts what is thrown and caught"
-                        .into(),
-                cost: FindingCost {
-                    share: share_of(sum.sum.value, whole),
-                    text: format!(
-                        "{:.1}% of the allocated bytes, for stack traces",
-                        percent_of(sum.sum.value, whole)
-                    ),
-                },
+                cost: stack_trace_cost(run, bytes.saturating_add(sum.sum.value)),
                 place,
                 path: sum.path,
                 advice: EXCEPTION_ADVICE.into(),
@@ -184,6 +165,26 @@ fn find_filled_stack_traces<'f>(run: &PreparedRun<'f>) -> Vec<Finding<'f>> {
             })
         });
     findings.collect()
+}
+
+/// The bytes of the exceptions' stack traces, by the own line that makes the exceptions.
+fn sum_stack_traces<'f>(run: &PreparedRun<'f>) -> HashMap<SourceLine<'f>, u64> {
+    let sums = ContextSums::from_contexts(run.contexts_of_kind(ALLOC.name), |context| {
+        run.source_line(thrower_of_trace(run, context)?)
+    });
+    let sums = sums.into_sorted().into_iter();
+    sums.map(|(line, sum)| (line, sum.sum.value)).collect()
+}
+
+fn stack_trace_cost(run: &PreparedRun<'_>, bytes: u64) -> FindingCost {
+    let whole = run.total(ALLOC.name).value;
+    FindingCost {
+        share: share_of(bytes, whole),
+        text: format!(
+            "{:.1}% of the allocated bytes, for stack traces",
+            percent_of(bytes, whole)
+        ),
+    }
 }
 
 fn is_stack_trace(run: &PreparedRun<'_>, context: &RunContext<'_>) -> bool {

@@ -1,11 +1,10 @@
 //! Each detector with runs that it must report, and with near misses that it must not.
 
-use lucce_decoder::{ALLOC, CodeOrigin, StackFrame};
+use lucce_decoder::{CodeOrigin, StackFrame};
 
 use super::allocation_rules::find_wasteful_allocations;
 use super::detectors::DETECTORS;
 use super::finding::Finding;
-use super::folded_trace::fold_trace;
 use super::prepared_run::{EventSum, LeakedObjects, PathIndex, PreparedRun, RunContext};
 
 /// A row of a run: frames from the outermost one, kind, type, count and value.
@@ -214,28 +213,31 @@ fn caught_exceptions_are_found() {
 }
 
 #[test]
-fn stack_traces_count_exceptions_without_the_kind() {
-    let below = |thrower: &'static str| {
-        [
+fn exceptions_are_counted_as_objects_without_the_kind() {
+    const TYPE: &str = "java.lang.NumberFormatException";
+    let made = |count, thrower| row("alloc", TYPE, (count, 40 * count), &[ENTRY, LINE, thrower]);
+    // A stack trace has several pieces; they are bytes, and count nothing.
+    let pieces = |count: u64| {
+        let frames = [
             ENTRY,
             LINE,
-            thrower,
+            PARSE,
             "jdk:java.lang.NumberFormatException.<init>:3",
-            "jdk:java.lang.Throwable.<init>:2",
             "jdk:java.lang.Throwable.fillInStackTrace:-2",
-        ]
+        ];
+        row("alloc", "java.lang.Object[]", (count, 10 * count), &frames)
     };
-    let made = |count, thrower| {
-        row(
-            "alloc",
-            "java.lang.Object[]",
-            (count, 100 * count),
-            &below(thrower),
-        )
-    };
-    let found = counts("exceptions", &[made(100, PARSE)]);
-    assert_eq!(found, [(100, at_line())]);
-    assert_eq!(counts("exceptions", &[made(99, PARSE)]), []);
+    let rows = [
+        made(100, PARSE),
+        pieces(400),
+        row("alloc", "int[]", (1, 8000), &[ORM]),
+    ];
+    assert_eq!(counts("exceptions", &rows), [(100, at_line())]);
+    // 40 × 100 and 10 × 400 of 16,000 bytes.
+    let run = prepare(&rows);
+    let cost = &find("exceptions", &run)[0].cost.text;
+    assert_eq!(cost, "50.0% of the allocated bytes, for stack traces");
+    assert_eq!(counts("exceptions", &[made(99, PARSE), pieces(400)]), []);
     assert_eq!(counts("exceptions", &[made(100, ORM)]), []);
     // The kind is there: it counts exactly, and nothing was caught.
     let rows = [made(100, PARSE), thrown(1, "a.E", &[PARSE])];
@@ -439,7 +441,7 @@ fn each_rule_of_allocations_has_a_threshold() {
             find_wasteful_allocations(&prepare(&small)).is_empty(),
             "{words}"
         );
-        let foreign = [&[ENTRY, LINE, ORM], below].concat();
+        let foreign: Vec<&str> = [&[ENTRY, LINE, ORM], below].concat();
         let foreign = [row("alloc", detail, (count, value), &foreign)];
         assert!(
             find_wasteful_allocations(&prepare(&foreign)).is_empty(),
@@ -449,36 +451,17 @@ fn each_rule_of_allocations_has_a_threshold() {
 }
 
 #[test]
-fn a_folded_trace_names_own_frames_and_the_event() {
-    let rows = [row(
-        "alloc",
-        "x",
-        (1, 1),
-        &[
-            "lib:org.web.Server.run:1",
-            ENTRY,
-            "lib:org.aop.Proxy.call:1",
-            "lib:org.aop.Proxy.next:2",
-            LINE,
-            ORM,
-            PARSE,
-            "jdk:a.B.c:1",
-        ],
-    )];
-    let run = prepare(&rows);
-    let path = run.contexts_of_kind(ALLOC.name).next().unwrap().path;
-    let lines: Vec<String> = fold_trace(&run, path)
-        .iter()
-        .map(ToString::to_string)
-        .collect();
-    assert_eq!(
-        lines,
-        [
-            "at a.B.c(F.java:1)",
-            "… 2 library frames (org.orm)",
-            "at app.Orders.total(F.java:9)",
-            "… 2 library frames (org.aop)",
-            "at app.Page.show(F.java:5)",
-        ]
-    );
+fn arrays_deep_inside_the_jdk_are_none_of_the_programs() {
+    let below = [
+        "jdk:a.A.a:1",
+        "jdk:a.A.b:1",
+        "jdk:a.A.c:1",
+        "jdk:a.A.d:1",
+        "jdk:a.A.e:1",
+    ];
+    for (depth, findings) in [(4, 1), (5, 0)] {
+        let frames = [&[ENTRY, LINE], &below[..depth]].concat();
+        let rows = [row("alloc", "byte[]", (10, 1_000_000), &frames)];
+        assert_eq!(find_wasteful_allocations(&prepare(&rows)).len(), findings);
+    }
 }

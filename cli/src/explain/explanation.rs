@@ -3,15 +3,17 @@
 use std::io::{self, Write};
 
 use lucce_decoder::escape::{EscapedLine, EscapedText};
-use lucce_decoder::{ALLOC, Profile, StackFrame};
+use lucce_decoder::{ALLOC, FrameDisplay, Profile, StackFrame, read_sampled_bytes, shorten_trace};
 use serde::Serialize;
 
 use super::detectors::DETECTORS;
 use super::finding::{ContextSums, Finding, share_of};
-use super::folded_trace::{TraceLine, fold_trace};
 use super::prepared_run::PreparedRun;
 use crate::output::format_plural;
 use crate::report::ReportHead;
+
+/// Lines of a finding's trace.
+const MAX_TRACE_LINES: usize = 6;
 
 /// What `lucce explain` prints.
 #[derive(Serialize)]
@@ -44,7 +46,8 @@ pub struct ExplainedFinding<'f> {
     pub cost: String,
     pub line: String,
     pub frame: &'f StackFrame,
-    pub trace: Vec<TraceLine<'f>>,
+    /// Own frames, and others folded, innermost first.
+    pub trace: Vec<String>,
     pub advice: String,
     /// The command that shows more.
     pub command: String,
@@ -102,7 +105,7 @@ pub fn explain_run<'f>(
                 kinds: detector.kinds,
             })
             .collect(),
-        sampled_bytes: lucce_decoder::read_sampled_bytes(profile),
+        sampled_bytes: read_sampled_bytes(profile),
     }
 }
 
@@ -111,6 +114,7 @@ fn explain_finding<'f>(
     finding: Finding<'f>,
     log: &str,
 ) -> ExplainedFinding<'f> {
+    let trace = FrameDisplay::Focused.fold_frames(run.frames_outwards(finding.path));
     ExplainedFinding {
         detector: finding.detector,
         finding: finding.sentence,
@@ -120,7 +124,10 @@ fn explain_finding<'f>(
         cost: finding.cost.text,
         line: finding.place.to_string(),
         frame: finding.place,
-        trace: fold_trace(run, finding.path),
+        trace: shorten_trace(trace, MAX_TRACE_LINES)
+            .iter()
+            .map(ToString::to_string)
+            .collect(),
         advice: finding.advice,
         command: format!("lucce {} {}", finding.command, quote_for_shell(log)),
     }

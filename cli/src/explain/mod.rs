@@ -3,14 +3,12 @@
 //! ```text
 //! log ─► PreparedRun: contexts with own lines and entries ─► DETECTORS ─► findings, by cost ─► text, JSON, page
 //! ```
-//! Reading order: `prepared_run`, `finding`, `detectors` (the table), `repeated_calls`, `allocation_rules`, `folded_trace`,
-//! `explanation`, `page`.
+//! Reading order: `prepared_run`, `finding`, `detectors` (the table), `repeated_calls`, `allocation_rules`, `explanation`, `page`.
 
 mod allocation_rules;
 mod detectors;
 mod explanation;
 mod finding;
-mod folded_trace;
 mod page;
 mod prepared_run;
 mod repeated_calls;

@@ -23,14 +23,13 @@ impl Explanation<'_> {
 
 impl ExplainedFinding<'_> {
     fn add_to_page(&self, body: &mut String) {
-        let trace: Vec<String> = self.trace.iter().map(ToString::to_string).collect();
         let heading = format!("{} at {}", self.detector, self.line);
         body.push_str(&format!(
             "<section>\n<h2>{}</h2>\n<p>{}: {}</p>\n<pre>{}</pre>\n<p>counted: {}</p>\n<p>{}</p>\n<pre>{}</pre>\n</section>\n",
             escape_html(&heading),
             escape_html(&self.cost),
             escape_html(&self.finding),
-            escape_html(&trace.join("\n")),
+            escape_html(&self.trace.join("\n")),
             escape_html(&self.counted),
             escape_html(&self.advice),
             escape_html(&self.command),
