@@ -465,3 +465,13 @@ fn arrays_deep_inside_the_jdk_are_none_of_the_programs() {
         assert_eq!(find_wasteful_allocations(&prepare(&rows)).len(), findings);
     }
 }
+
+#[test]
+fn the_jdk_s_own_work_is_like_a_library_s() {
+    let caught = "a.Problem (caught)";
+    let below = vec!["jdk:javac.Attr.visit:7"; 13];
+    for (depth, findings) in [(12, 1), (13, 0)] {
+        let rows = [thrown(100, caught, &below[..depth])];
+        assert_eq!(counts("exceptions", &rows).len(), findings);
+    }
+}

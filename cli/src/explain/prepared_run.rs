@@ -22,6 +22,9 @@ pub struct PathIndex(u32);
 /// Estimates from fewer samples say too little.
 const MIN_SAMPLES: u64 = 3;
 
+/// Frames of the JDK below an own line that belong to the call which the line makes.
+const MAX_JDK_FRAMES: u32 = 12;
+
 const NO_PATH: u32 = u32::MAX;
 
 #[derive(Clone, Copy)]
@@ -32,8 +35,8 @@ struct PathNode {
     place: u32,
     /// The outermost own frame with a line.
     entry: u32,
-    /// Whether all frames below the place belong to the JDK.
-    is_direct: bool,
+    /// Number of frames below the place, if all belong to the JDK; else the maximum.
+    jdk_frames: u32,
 }
 
 /// The number of events and the sum of their values.
@@ -207,7 +210,11 @@ impl<'f> PreparedRun<'f> {
                 NO_PATH if is_place => index,
                 entry => entry,
             },
-            is_direct: is_place || is_jdk && above.is_some_and(|node| node.is_direct),
+            jdk_frames: match above.map(|node| node.jdk_frames) {
+                _ if is_place => 0,
+                Some(frames) if is_jdk => frames.saturating_add(1),
+                _ => u32::MAX,
+            },
         });
         PathIndex(index)
     }
@@ -291,9 +298,11 @@ impl<'f> PreparedRun<'f> {
         self.method_name(PathIndex(entry))
     }
 
-    /// Whether the program's own code makes the event itself, or by methods of the JDK alone.
+    /// Whether the program's own code makes the event itself, or by a few methods of the JDK. Parts of the JDK that work by
+    /// themselves, such as its compiler, are like libraries.
     pub fn is_direct(&self, path: PathIndex) -> bool {
-        self.node(path).is_some_and(|node| node.is_direct)
+        let node = self.node(path);
+        node.is_some_and(|node| node.jdk_frames <= MAX_JDK_FRAMES)
     }
 
     fn method_name(&self, path: PathIndex) -> Option<EntryMethod<'f>> {
