@@ -38,7 +38,7 @@ const FIRST_SIGNAL_CODE: i32 = 128;
 pub struct RunArgs {
     #[command(flatten)]
     recording: RecordingArgs,
-    /// Say what the program does wastefully once it has ended (`lucce explain`); without --events, records all kinds for that
+    /// Run `lucce explain` at the end; without --events, record all kinds for it
     #[arg(long)]
     explain: bool,
     /// Command to run, and its arguments

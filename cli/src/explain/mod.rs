@@ -59,13 +59,13 @@ pub struct ExplainArgs {
     /// Record a JVM for this time [default: 30s]
     #[arg(long = "for", value_name = "TIME", value_parser = parse_duration)]
     duration: Option<Duration>,
-    /// Collect the JVM's whole heap 15 times meanwhile, so that a leak can be proven; the program stands still each time
+    /// Collect the JVM's whole heap 15 times meanwhile, to prove leaks; the program stands still each time
     #[arg(long)]
     gc: bool,
     /// Write the log of a JVM to this file [default: lucce-%p-%t.lucce]
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
-    /// Write the findings as a page to this file, which may replace such a page only
+    /// Write a page to this file
     #[arg(short, long, value_name = "PAGE")]
     out: Option<PathBuf>,
     /// Maximum number of findings; 0: all
@@ -74,7 +74,7 @@ pub struct ExplainArgs {
     /// Print one JSON object; docs/reference/json.md describes it
     #[arg(long)]
     json: bool,
-    /// Print what each detector finds, and the kinds of events that it needs
+    /// Print the detectors and the kinds of events that they need
     #[arg(long)]
     help_findings: bool,
     #[command(flatten)]
