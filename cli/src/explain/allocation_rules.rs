@@ -47,8 +47,17 @@ impl AllocationView<'_, '_> {
         self.any_frame(|frame| frame.class == class && methods.contains(&frame.method.as_str()))
     }
 
+    /// Whether a method matches that the line calls by a few others at most.
     fn any_frame(&self, matches: impl Fn(&StackFrame) -> bool) -> bool {
-        self.run.frames_between(self.path).any(matches)
+        let place = self.run.place(self.path);
+        let below = self.run.paths_outwards(self.path);
+        let mut below = below.take_while(|path| Some(*path) != place);
+        below.any(|path| self.run.is_direct(path) && self.run.frame(path).is_some_and(&matches))
+    }
+
+    /// Whether the line makes the object by a few methods at most.
+    fn is_near(&self) -> bool {
+        self.run.is_direct(self.path)
     }
 
     /// Whether the own line makes the object itself.
@@ -124,7 +133,7 @@ static RULES: [AllocationRule; 12] = [
         name: "formats built",
         advice: "Build a DateTimeFormatter once, into a static field.",
         matches: |view| {
-            FORMATS.contains(&view.detail)
+            FORMATS.contains(&view.detail) && view.is_near()
                 || view.any_frame(|frame| {
                     frame.method == "<init>" && FORMATS.contains(&frame.class.as_str())
                 })
@@ -144,7 +153,7 @@ static RULES: [AllocationRule; 12] = [
     AllocationRule {
         name: "thread pools built",
         advice: "Keep one pool for all requests.",
-        matches: |view| POOLS.contains(&view.detail),
+        matches: |view| POOLS.contains(&view.detail) && view.is_near(),
         threshold: Threshold::Built { type_ends: &POOLS },
     },
     AllocationRule {
@@ -172,7 +181,8 @@ static RULES: [AllocationRule; 12] = [
         name: "iterators",
         advice: "In a loop over short lists, an index makes no iterator.",
         matches: |view| {
-            view.detail.starts_with("java.util.")
+            view.is_near()
+                && view.detail.starts_with("java.util.")
                 && ITERATORS.iter().any(|end| view.detail.ends_with(end))
         },
         threshold: Threshold::Bytes(MIN_SHARE),
@@ -186,14 +196,15 @@ static RULES: [AllocationRule; 12] = [
     AllocationRule {
         name: "BigDecimal and BigInteger",
         advice: "Count in long, in the smallest unit, where the range allows it.",
-        matches: |view| view.detail.starts_with("java.math.Big"),
+        matches: |view| view.detail.starts_with("java.math.Big") && view.is_near(),
         threshold: Threshold::Bytes(MIN_SHARE),
     },
     AllocationRule {
         name: "arrays without elements",
         advice: "Share one empty array.",
         matches: |view| {
-            view.detail.ends_with("[]")
+            view.is_near()
+                && view.detail.ends_with("[]")
                 && view.mean_bytes() == EMPTY_BYTES
                 && !view.detail.starts_with("byte")
         },
@@ -246,7 +257,7 @@ pub fn find_wasteful_allocations<'f>(run: &PreparedRun<'f>) -> Vec<Finding<'f>> 
 
 /// The number of the rule that an allocation of own code matches.
 fn find_rule(run: &PreparedRun<'_>, context: &RunContext<'_>) -> Option<usize> {
-    if !run.is_direct(context.path) {
+    if !run.is_within_jdk(context.path) {
         return None;
     }
     let view = AllocationView {

@@ -475,3 +475,23 @@ fn the_jdk_s_own_work_is_like_a_library_s() {
         assert_eq!(counts("exceptions", &rows).len(), findings);
     }
 }
+
+#[test]
+fn a_call_counts_all_that_it_allocates() {
+    let format = ["jdk:java.lang.String.format:1"];
+    let deep = vec!["jdk:java.util.Formatter.parse:7"; 30];
+    let frames = [&[ENTRY, LINE], &format[..], &deep[..]].concat();
+    let rows = [row("alloc", "char[]", (10, 1000), &frames)];
+    let run = prepare(&rows);
+    let findings = find_wasteful_allocations(&run);
+    assert_eq!(findings.len(), 1);
+    assert!(
+        findings[0]
+            .sentence
+            .starts_with("String.format: 10 objects")
+    );
+    // The JDK calls it deep inside its own work.
+    let frames = [&[ENTRY, LINE], &deep[..], &format[..]].concat();
+    let rows = [row("alloc", "char[]", (10, 1000), &frames)];
+    assert!(find_wasteful_allocations(&prepare(&rows)).is_empty());
+}

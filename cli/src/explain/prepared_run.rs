@@ -305,6 +305,12 @@ impl<'f> PreparedRun<'f> {
         node.is_some_and(|node| node.jdk_frames <= MAX_JDK_FRAMES)
     }
 
+    /// Whether all frames below the place belong to the JDK, however many.
+    pub fn is_within_jdk(&self, path: PathIndex) -> bool {
+        let node = self.node(path);
+        node.is_some_and(|node| node.jdk_frames != u32::MAX)
+    }
+
     fn method_name(&self, path: PathIndex) -> Option<EntryMethod<'f>> {
         let frame = self.frame(path)?;
         Some(EntryMethod {
