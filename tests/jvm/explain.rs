@@ -55,7 +55,7 @@ fn names_all_faults(setup: &Setup, jdk: &Jdk, start: AgentStart) -> Checked {
     };
     let mut java = Java::new(setup, jdk, &format!("explain-{}-{way}", jdk.version));
     if start == AgentStart::WithJvm {
-        java = java.agent("events=alloc+exception+lock+thread+io+leak=16k");
+        java = java.agent("events=alloc+exception+lock+thread+io+leak=4k");
     }
     // The program says when it starts to send requests.
     let log_start = "--logging.level.io.lucce.shop=INFO";
@@ -67,7 +67,7 @@ fn names_all_faults(setup: &Setup, jdk: &Jdk, start: AgentStart) -> Checked {
     let (pid, log) = (jvm.pid(), jvm.java.log());
     let log = log.to_string_lossy();
     let args = [
-        "explain", &pid, "--for", "20s", "--gc", "--json", "--top", "0",
+        "explain", &pid, "--for", "40s", "--gc", "--json", "--top", "0",
     ];
     let args = match start {
         AgentStart::WithJvm => args.to_vec(),

@@ -347,6 +347,11 @@ impl<'f> PreparedRun<'f> {
         ALLOC.is_kind(kind) && self.sampled_bytes.is_some()
     }
 
+    /// The approximate number of samples behind a sum of allocations; `None`: the sum is exact.
+    pub fn sample_count(&self, sum: EventSum) -> Option<u64> {
+        Some(sum.value / self.sampled_bytes?.max(1))
+    }
+
     /// Whether a sum of allocations is exact, or estimated from enough samples.
     pub fn is_reliable(&self, sum: EventSum) -> bool {
         let least = self.sampled_bytes.unwrap_or(0);

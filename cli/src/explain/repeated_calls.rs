@@ -158,6 +158,8 @@ fn largest_by_line<'f>(sums: Vec<(CallKey<'f>, ContextSum)>) -> Vec<(CallKey<'f>
 /// How often an entry ran, and what says so.
 struct CountedRuns {
     count: u64,
+    /// The samples of which it is estimated; `None`: it is exact.
+    samples: Option<u64>,
     counted: String,
 }
 
@@ -173,6 +175,7 @@ fn count_runs(
         let place = run.frame(runs.path)?;
         return Some(CountedRuns {
             count: runs.sum.count,
+            samples: run.sample_count(runs.sum),
             counted: format!("{} made at {place}", runs.detail),
         });
     }
@@ -184,6 +187,7 @@ fn count_runs(
     let place = run.place_frame(sum.path)?;
     Some(CountedRuns {
         count: sum.sum.count,
+        samples: run.sample_count(sum.sum),
         counted: format!("{} made below {place}", other.detail),
     })
 }
@@ -204,11 +208,16 @@ fn describe_calls<'f>(
     } else {
         ""
     };
+    let roughly = runs.samples.map(|samples| {
+        let samples = format_plural(samples, "sample");
+        format!(", as far as {samples} of the runs say")
+    });
+    let roughly = roughly.unwrap_or_default();
     let EntryMethod { class, method } = key.entry;
     Some(Finding {
         detector: "n+1",
         sentence: format!(
-            "{about}{} {} for {} of {class}.{method}: {each:.1} each",
+            "{about}{} {} for {about}{} of {class}.{method}: {each:.1} each{roughly}",
             grouped(calls),
             key.call.plural(),
             format_plural(runs.count, "run"),
