@@ -67,7 +67,7 @@ fn names_all_faults(setup: &Setup, jdk: &Jdk, start: AgentStart) -> Checked {
     let (pid, log) = (jvm.pid(), jvm.java.log());
     let log = log.to_string_lossy();
     let args = [
-        "explain", &pid, "--for", "40s", "--gc", "--json", "--top", "0",
+        "explain", &pid, "--for", "90s", "--gc", "--json", "--top", "0",
     ];
     let args = match start {
         AgentStart::WithJvm => args.to_vec(),

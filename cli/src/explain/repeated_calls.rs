@@ -210,7 +210,7 @@ fn describe_calls<'f>(
     };
     let roughly = runs.samples.map(|samples| {
         let samples = format_plural(samples, "sample");
-        format!(", as far as {samples} of the runs say")
+        format!(" (runs from {samples})")
     });
     let roughly = roughly.unwrap_or_default();
     let EntryMethod { class, method } = key.entry;
