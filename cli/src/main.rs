@@ -1,5 +1,6 @@
 //! The `lucce` command: its commands, one file for each, and their exit codes.
 
+mod agent_path;
 mod agent_status;
 mod output;
 mod process;

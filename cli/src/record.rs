@@ -8,10 +8,10 @@ use lucce_control::{ControlCommand, send_command, stop_signal};
 use lucce_options::units::parse_duration;
 use lucce_page::PageOpening;
 
+use super::agent_path::agent_path;
 use super::attach::{agent_options, attach_agent, ensure_not_attached};
 use super::list::{find_pid, list_jvms};
 use super::recording_args::RecordingArgs;
-use super::run::agent_path;
 use super::selection::Selection;
 use super::{CommandError, CommandStatus, agent_status, print_diagnostic, process, view};
 

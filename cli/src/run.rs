@@ -13,10 +13,10 @@ use std::time::Duration;
 use lucce_control::stop_signal;
 use lucce_options::{RecordingOptions, StartMode};
 
+use super::agent_path::agent_path;
 use super::recording_args::{RecordingArgs, options_text};
 use super::{CommandError, CommandStatus, explain};
 
-const AGENT: &str = "liblucce.so";
 /// The command that gets the agent as an argument. Other programs pass it on to their JVMs by an environment variable.
 const JAVA: &str = "java";
 /// The variable that every JVM reads.
@@ -173,32 +173,6 @@ fn format_agent_options(options: &RecordingOptions) -> Result<String, CommandErr
         true => text,
         false => format!("={text}"),
     })
-}
-
-pub fn agent_path() -> Result<PathBuf, CommandError> {
-    let agent = agent_beside()?;
-    if agent.is_file() {
-        return Ok(agent);
-    }
-    let agent = agent.display();
-    Err(usage_error(format!(
-        "{agent} is missing: build it with `cargo build --release`"
-    )))
-}
-
-/// The path of the agent, if it exists.
-pub fn agent_beside() -> Result<PathBuf, CommandError> {
-    let program = env::current_exe().and_then(|program| program.canonicalize());
-    let program =
-        program.map_err(|e| usage_error(format!("cannot find this program's directory: {e}")))?;
-    let beside = program.with_file_name(AGENT);
-    // The installed layout: the command in `bin`, the agent in `lib`.
-    let installed = program.parent().and_then(|bin| bin.parent());
-    let installed = installed.map(|root| root.join("lib").join(AGENT));
-    match installed.filter(|agent| !beside.is_file() && agent.is_file()) {
-        Some(agent) => Ok(agent),
-        None => Ok(beside),
-    }
 }
 
 fn usage_error(message: impl Into<String>) -> CommandError {

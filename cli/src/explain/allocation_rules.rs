@@ -6,7 +6,7 @@ use lucce_command::{format_plural, grouped, percent_of};
 use lucce_decoder::{ALLOC, StackFrame};
 
 use super::finding::{
-    ContextSum, ContextSums, Finding, FindingCost, SourceLine, share_of, through_pattern,
+    ContextSum, ContextSums, Finding, FindingCost, SourceLine, per_run, share_of, through_pattern,
 };
 use super::prepared_run::{EventSum, PathIndex, PreparedRun, RunContext};
 use crate::amounts::format_amount;
@@ -327,7 +327,7 @@ fn describe_allocations<'f>(
     };
     is_finding.then(|| Finding {
         detector: "allocations",
-        sentence: what + &super::detectors::per_run(run, all.path, counted.count),
+        sentence: what + &per_run(run, all.path, counted.count),
         count: counted.count,
         counted: "objects at this line, made by it or by methods of the JDK that it calls".into(),
         cost: FindingCost {

@@ -6,7 +6,9 @@ use lucce_command::{format_plural, grouped, percent_of};
 use lucce_decoder::{ALLOC, LEAK, StackFrame};
 
 use super::allocation_rules::find_wasteful_allocations;
-use super::finding::{ContextSums, Finding, FindingCost, SourceLine, share_of, through_pattern};
+use super::finding::{
+    ContextSums, Finding, FindingCost, SourceLine, per_run, share_of, through_pattern,
+};
 use super::prepared_run::{PathIndex, PreparedRun, RunContext};
 use super::repeated_calls::find_repeated_calls;
 use crate::amounts::format_amount;
@@ -218,26 +220,6 @@ fn thrower_of_trace(run: &PreparedRun<'_>, context: &RunContext<'_>) -> Option<P
 fn loads_class(run: &PreparedRun<'_>, path: PathIndex) -> bool {
     run.frames_between(path)
         .any(|frame| frame.method == "loadClass")
-}
-
-/// `, 40.0 for each of 200 runs of a.b.C.m`, if the runs of the entry are counted.
-pub fn per_run(run: &PreparedRun<'_>, path: PathIndex, count: u64) -> String {
-    let Some(entry) = run.entry(path) else {
-        return String::new();
-    };
-    match run
-        .entry_runs(entry)
-        .filter(|runs| run.is_reliable(runs.sum))
-    {
-        Some(runs) if runs.sum.count > 1 && count >= runs.sum.count => format!(
-            ", {:.1} for each of {} of {}.{}",
-            count as f64 / runs.sum.count as f64,
-            format_plural(runs.sum.count, "run"),
-            entry.class,
-            entry.method
-        ),
-        _ => format!(", below {}.{}", entry.class, entry.method),
-    }
 }
 
 /// Shorter waits in sum are no finding.

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::hash::Hash;
 
+use lucce_command::format_plural;
 use lucce_decoder::StackFrame;
 
 use super::prepared_run::{EventSum, PathIndex, PreparedRun, RunContext};
@@ -124,4 +125,24 @@ pub fn through_pattern(frame: &StackFrame) -> String {
         pattern.push(c);
     }
     format!("'^{pattern}$'")
+}
+
+/// `, 40.0 for each of 200 runs of a.b.C.m`, if the runs of the entry are counted.
+pub fn per_run(run: &PreparedRun<'_>, path: PathIndex, count: u64) -> String {
+    let Some(entry) = run.entry(path) else {
+        return String::new();
+    };
+    match run
+        .entry_runs(entry)
+        .filter(|runs| run.is_reliable(runs.sum))
+    {
+        Some(runs) if runs.sum.count > 1 && count >= runs.sum.count => format!(
+            ", {:.1} for each of {} of {}.{}",
+            count as f64 / runs.sum.count as f64,
+            format_plural(runs.sum.count, "run"),
+            entry.class,
+            entry.method
+        ),
+        _ => format!(", below {}.{}", entry.class, entry.method),
+    }
 }

@@ -24,6 +24,7 @@ use lucce_control::{ControlCommand, send_command, stop_signal};
 use lucce_decoder::{TraceTree, analyze_leaks};
 use lucce_options::units::parse_duration;
 
+use super::agent_path::agent_path;
 use super::attach::{agent_options, attach_agent};
 use super::classes::ClassFilterArgs;
 use super::leaks::{collect_heap, request_snapshot};
@@ -32,7 +33,6 @@ use super::output::{lock_stdout, write_json};
 use super::progress::ProgressMeter;
 use super::record::{RecordingEnd, wait_for_end};
 use super::recording_args::RecordingArgs;
-use super::run::agent_path;
 use super::target::find_log_file;
 use super::{
     CommandError, CommandStatus, agent_status, print_diagnostic, process, report_contexts_damage,

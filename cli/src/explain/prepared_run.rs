@@ -28,7 +28,7 @@ const MAX_JDK_FRAMES: u32 = 12;
 const NO_PATH: u32 = u32::MAX;
 
 #[derive(Clone, Copy)]
-struct PathNode {
+struct FrameNode {
     caller: u32,
     frame: u32,
     /// The innermost own frame with a line, at this node or above.
@@ -91,7 +91,7 @@ pub struct EntryRuns<'f> {
 /// A run, prepared for detectors.
 #[derive(Default)]
 pub struct PreparedRun<'f> {
-    nodes: Vec<PathNode>,
+    nodes: Vec<FrameNode>,
     frames: Vec<&'f StackFrame>,
     contexts: Vec<RunContext<'f>>,
     totals: BTreeMap<&'f str, EventSum>,
@@ -202,7 +202,7 @@ impl<'f> PreparedRun<'f> {
         });
         let above_place = above.map_or(NO_PATH, |node| node.place);
         let above_entry = above.map_or(NO_PATH, |node| node.entry);
-        self.nodes.push(PathNode {
+        self.nodes.push(FrameNode {
             caller: caller.map_or(NO_PATH, |caller| caller.0),
             frame,
             place: if is_place { index } else { above_place },
@@ -253,7 +253,7 @@ impl<'f> PreparedRun<'f> {
         }
     }
 
-    fn node(&self, path: PathIndex) -> Option<&PathNode> {
+    fn node(&self, path: PathIndex) -> Option<&FrameNode> {
         self.nodes.get(path.0 as usize)
     }
 
