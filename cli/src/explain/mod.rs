@@ -59,7 +59,7 @@ pub struct ExplainArgs {
     /// Record a JVM for this time [default: 30s]
     #[arg(long = "for", value_name = "TIME", value_parser = parse_duration)]
     duration: Option<Duration>,
-    /// Collect the JVM's whole heap 20 times meanwhile, to prove leaks; the program stands still each time
+    /// Collect the JVM's whole heap 30 times meanwhile, to prove leaks; the program stands still each time
     #[arg(long)]
     gc: bool,
     /// Write the log of a JVM to this file [default: lucce-%p-%t.lucce]
@@ -87,7 +87,7 @@ pub const RUN_EVENTS: &str = "alloc+exception+lock+thread+io+leak=16k";
 const ATTACHED_EVENTS: &str = "alloc+leak=4k+lock";
 const DEFAULT_DURATION: Duration = Duration::from_secs(30);
 /// Collections of `--gc`: more than the ages that a proof of a leak needs.
-const COLLECTIONS: u32 = 20;
+const COLLECTIONS: u32 = 30;
 
 pub fn run(args: &ExplainArgs) -> Result<CommandStatus, CommandError> {
     if args.help_findings {
