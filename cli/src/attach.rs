@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use lucce_control::{AttachError, ControlCommand, load_agent, send_command};
 use lucce_options::StartMode;
 
+use super::agent_path::agent_path;
 use super::list::{query_agent, resolve_pid};
 use super::recording_args::{RecordingArgs, options_text};
-use super::run::agent_path;
 use super::{CommandError, CommandStatus, ctl, print_diagnostic};
 
 /// Attach the agent to a running JVM, until `lucce ctl JVM detach`.

@@ -12,7 +12,7 @@ use lucce_options::units::parse_interval;
 
 use super::output;
 use super::progress::ProgressMeter;
-use super::{CommandError, CommandStatus, run};
+use super::{CommandError, CommandStatus, agent_path};
 
 /// Run a Java program with and without agents, in turns, and compare their cost.
 #[derive(clap::Args)]
@@ -107,7 +107,7 @@ fn build_plan(args: &BenchArgs) -> Result<Plan, CommandError> {
         warm_up: args.warm_up as usize,
         centre: Centre::Median,
         limit: args.timeout,
-        tools: Tools::from_env(Some(run::agent_beside()?)),
+        tools: Tools::from_env(Some(agent_path::agent_beside()?)),
         setting: BTreeMap::new(),
         scratch: env::temp_dir().join(format!("lucce-bench-{}", process::id())),
     })

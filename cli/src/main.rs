@@ -1,5 +1,6 @@
 //! The `lucce` command: its commands, one file for each, and their exit codes.
 
+mod agent_path;
 mod agent_status;
 mod output;
 mod process;
@@ -17,6 +18,7 @@ mod completions;
 mod ctl;
 mod decode;
 mod diff;
+mod explain;
 mod export;
 mod fleet;
 mod frame_args;
@@ -88,6 +90,7 @@ enum CliCommand {
     Ctl(ctl::CtlArgs),
     Options(options::OptionsArgs),
     Bench(bench::BenchArgs),
+    Explain(explain::ExplainArgs),
     View(view::ViewArgs),
     Diff(diff::DiffArgs),
     Gate(gate::GateArgs),
@@ -116,8 +119,8 @@ const COMMAND_GROUPS: [(&str, &[&str]); 7] = [
     (
         "Look",
         &[
-            "report", "view", "top", "serve", "stream", "decode", "annotate", "symbols", "stats",
-            "check", "export", "otlp",
+            "explain", "report", "view", "top", "serve", "stream", "decode", "annotate", "symbols",
+            "stats", "check", "export", "otlp",
         ],
     ),
     ("Compare", &["diff", "gate", "bench"]),
@@ -229,6 +232,7 @@ fn main() -> ExitCode {
         CliCommand::Ctl(args) => ctl::run(&args),
         CliCommand::Options(args) => options::run(&args),
         CliCommand::Bench(args) => bench::run(&args),
+        CliCommand::Explain(args) => explain::run(&args),
         CliCommand::View(args) => view::run(&args),
         CliCommand::Diff(args) => diff::run(&args),
         CliCommand::Gate(args) => gate::run(&args),

@@ -8,10 +8,10 @@ use lucce_control::{ControlCommand, send_command, stop_signal};
 use lucce_options::units::parse_duration;
 use lucce_page::PageOpening;
 
+use super::agent_path::agent_path;
 use super::attach::{agent_options, attach_agent, ensure_not_attached};
 use super::list::{find_pid, list_jvms};
 use super::recording_args::RecordingArgs;
-use super::run::agent_path;
 use super::selection::Selection;
 use super::{CommandError, CommandStatus, agent_status, print_diagnostic, process, view};
 
@@ -83,7 +83,7 @@ pub fn run(args: &RecordArgs) -> Result<CommandStatus, CommandError> {
 
 /// The reason for the end of a recording.
 #[derive(PartialEq, Eq)]
-enum RecordingEnd {
+pub enum RecordingEnd {
     DurationElapsed,
     /// The JVM has ended.
     JvmEnded,
@@ -91,7 +91,8 @@ enum RecordingEnd {
     Interrupted,
 }
 
-fn wait_for_end(pid: u32, log: &Path, duration: Duration) -> RecordingEnd {
+/// Waits for the end of the duration, of the JVM, or until a signal.
+pub fn wait_for_end(pid: u32, log: &Path, duration: Duration) -> RecordingEnd {
     let begin = Instant::now();
     loop {
         let left = duration.saturating_sub(begin.elapsed());

@@ -32,6 +32,29 @@ fn parse_setting(text: &str) -> Result<String, String> {
 }
 
 impl RecordingArgs {
+    /// The arguments for these kinds of events and this log. `None`: the agent's default name.
+    pub fn from_events(events: &str, out: Option<PathBuf>) -> RecordingArgs {
+        RecordingArgs {
+            events: EventSelection::parse(events).ok(),
+            out,
+            opts: Vec::new(),
+        }
+    }
+
+    /// The same arguments; without `--events` and `--opt events=`, these kinds.
+    pub fn with_default_events(&self, events: &str) -> RecordingArgs {
+        let is_named =
+            self.events.is_some() || self.opts.iter().any(|opt| opt.starts_with("events="));
+        RecordingArgs {
+            events: match is_named {
+                true => self.events.clone(),
+                false => EventSelection::parse(events).ok(),
+            },
+            out: self.out.clone(),
+            opts: self.opts.clone(),
+        }
+    }
+
     /// Parses the options of the agent.
     ///
     /// # Errors

@@ -5,22 +5,29 @@ use std::env;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io;
-use std::os::unix::process::CommandExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{self, Command};
+use std::thread;
+use std::time::Duration;
 
-use lucce_options::StartMode;
+use lucce_control::stop_signal;
 use lucce_options::placeholders::{Placeholder, expand_placeholders};
+use lucce_options::{RecordingOptions, StartMode};
 
+use super::agent_path::agent_path;
 use super::output::is_lucce_file;
 use super::recording_args::{RecordingArgs, options_text};
-use super::{CommandError, CommandStatus};
+use super::{CommandError, CommandStatus, explain};
 
-const AGENT: &str = "liblucce.so";
 /// The command that gets the agent as an argument. Other programs pass it on to their JVMs by an environment variable.
 const JAVA: &str = "java";
 /// The variable that every JVM reads.
 const FOR_ALL: &str = "JAVA_TOOL_OPTIONS";
+/// Time between two checks of a program that is explained when it has ended.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
+/// The exit code of a program that a signal ended is this and the signal's number, as in shells.
+const FIRST_SIGNAL_CODE: i32 = 128;
 
 /// Run a program under the agent; the exit code is the program's.
 ///
@@ -29,10 +36,14 @@ const FOR_ALL: &str = "JAVA_TOOL_OPTIONS";
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   lucce run --events alloc --out run-%p.lucce java -jar app.jar
+  lucce run --explain java -jar app.jar
   lucce run --opt only=com.acme.Server -- bash -c './start.sh --port 8080'")]
 pub struct RunArgs {
     #[command(flatten)]
     recording: RecordingArgs,
+    /// Run `lucce explain` at the end; without --events, record all kinds for it
+    #[arg(long)]
+    explain: bool,
     /// Command to run, and its arguments; options of `run` stand before it
     #[arg(trailing_var_arg = true, required = true, value_name = "COMMAND")]
     command: Vec<OsString>,
@@ -46,13 +57,18 @@ pub fn run(args: &RunArgs) -> Result<CommandStatus, CommandError> {
     let mut agent = OsString::from("-agentpath:");
     agent.push(agent_path()?);
     let is_java = Path::new(program).file_name() == Some(OsStr::new(JAVA));
-    agent.push(format_agent_options(args, is_java)?);
+    let options = parse_agent_options(args, is_java)?;
+    agent.push(format_agent_options(&options)?);
     let mut command = Command::new(program);
     match is_java {
         true => command.arg(agent),
         false => command.env(FOR_ALL, extend_tool_options(&agent)?),
     };
-    let Err(error) = exec_program(command.args(rest));
+    command.args(rest);
+    if args.explain {
+        return run_and_explain(&mut command, &options.out);
+    }
+    let Err(error) = exec_program(&mut command);
     Err(usage_error(format!(
         "cannot start {}: {error}",
         program.display()
@@ -91,9 +107,41 @@ fn exec_program(command: &mut Command) -> Result<Infallible, io::Error> {
     Err(command.exec())
 }
 
-/// The agent's options as `=key=value,…`, or nothing. `is_java`: the JVM has this working directory. A JVM that a script
-/// starts may have another, so a given path of the log is then absolute.
-fn format_agent_options(args: &RunArgs, is_java: bool) -> Result<String, CommandError> {
+/// Starts the program, waits for its end, explains its log, and ends with the program's exit code.
+fn run_and_explain(command: &mut Command, log: &Path) -> Result<CommandStatus, CommandError> {
+    // The program gets the signals of the terminal, too; this process goes on to explain its log.
+    stop_signal::handle_stop_signals()?;
+    let child = command.spawn();
+    let mut child = child.map_err(|error| {
+        let program = command.get_program();
+        usage_error(format!("cannot start {}: {error}", program.display()))
+    })?;
+    let mut is_stopped = false;
+    let status = loop {
+        if let Some(status) = child.try_wait()? {
+            break status;
+        }
+        if stop_signal::is_stop_requested() && !is_stopped {
+            is_stopped = true;
+            // A signal to this process alone is meant for the program. Whether it can be sent, its end shows.
+            let _ = Command::new("kill").arg(child.id().to_string()).status();
+        }
+        thread::sleep(POLL_INTERVAL);
+    };
+    explain::explain_ended_run(log)?;
+    process::exit(
+        status
+            .code()
+            .unwrap_or_else(|| FIRST_SIGNAL_CODE + status.signal().unwrap_or_default()),
+    )
+}
+
+/// The options of the agent. `is_java`: the JVM has this working directory. A JVM that a script starts may have another, so
+/// a given path of the log is then absolute.
+fn parse_agent_options(args: &RunArgs, is_java: bool) -> Result<RecordingOptions, CommandError> {
+    if args.explain {
+        return parse_explain_options(args, is_java);
+    }
     let mut options = args.recording.parse_options(StartMode::WithJvm)?;
     if args.recording.names_log() {
         check_log_path(&options.out)?;
@@ -101,7 +149,34 @@ fn format_agent_options(args: &RunArgs, is_java: bool) -> Result<String, Command
             options.out = std::path::absolute(&options.out)?;
         }
     }
-    let text = options_text(&options, StartMode::WithJvm)?;
+    Ok(options)
+}
+
+/// The options for `--explain`: all kinds, unless some are named, and a log whose name is known.
+fn parse_explain_options(args: &RunArgs, is_java: bool) -> Result<RecordingOptions, CommandError> {
+    if !is_java {
+        return Err(usage_error(
+            "--explain needs java as the command: other programs may start several JVMs, each with its own log",
+        ));
+    }
+    let recording = args.recording.with_default_events(explain::RUN_EVENTS);
+    let mut options = recording.parse_options(StartMode::WithJvm)?;
+    if args.recording.names_log() {
+        check_log_path(&options.out)?;
+    } else {
+        options.out = PathBuf::from(format!("lucce-explain-{}.lucce", process::id()));
+    }
+    match options.out.to_string_lossy().contains('%') {
+        true => Err(usage_error(
+            "--explain reads the log when the program has ended: name it without %p and %t",
+        )),
+        false => Ok(options),
+    }
+}
+
+/// The agent's options as `=key=value,…`, or nothing.
+fn format_agent_options(options: &RecordingOptions) -> Result<String, CommandError> {
+    let text = options_text(options, StartMode::WithJvm)?;
     Ok(match text.is_empty() {
         true => text,
         false => format!("={text}"),
@@ -140,32 +215,6 @@ fn check_log_path(out: &Path) -> Result<(), CommandError> {
     match File::create_new(&probe).and_then(|_| fs::remove_file(&probe)) {
         Ok(()) => Ok(()),
         Err(error) => Err(refused(&path, error.to_string())),
-    }
-}
-
-pub fn agent_path() -> Result<PathBuf, CommandError> {
-    let agent = agent_beside()?;
-    if agent.is_file() {
-        return Ok(agent);
-    }
-    let agent = agent.display();
-    Err(usage_error(format!(
-        "{agent} is missing: build it with `cargo build --release`"
-    )))
-}
-
-/// The path of the agent, if it exists.
-pub fn agent_beside() -> Result<PathBuf, CommandError> {
-    let program = env::current_exe().and_then(|program| program.canonicalize());
-    let program =
-        program.map_err(|e| usage_error(format!("cannot find this program's directory: {e}")))?;
-    let beside = program.with_file_name(AGENT);
-    // The installed layout: the command in `bin`, the agent in `lib`.
-    let installed = program.parent().and_then(|bin| bin.parent());
-    let installed = installed.map(|root| root.join("lib").join(AGENT));
-    match installed.filter(|agent| !beside.is_file() && agent.is_file()) {
-        Some(agent) => Ok(agent),
-        None => Ok(beside),
     }
 }
 

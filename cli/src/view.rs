@@ -109,7 +109,12 @@ pub fn write_page(
         end = end.max(add_run(&mut page, file, selection)?);
     }
     page.set_opening(opening);
-    let html = page.to_html();
+    write_page_file(output, &page.to_html())?;
+    Ok(end)
+}
+
+/// Writes a page, which only its user can read.
+pub fn write_page_file(output: &Path, html: &str) -> Result<(), CommandError> {
     let failed = |e| CommandError::Usage(prefix_path(output, e));
     let file = private_file_options()
         .create(true)
@@ -122,7 +127,7 @@ pub fn write_page(
         format_plural(html.len() as u64, "byte"),
         output.display()
     ));
-    Ok(end)
+    Ok(())
 }
 
 fn is_page(path: &Path) -> bool {

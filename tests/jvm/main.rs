@@ -19,6 +19,7 @@ mod delays;
 mod ending;
 mod entries;
 mod expected;
+mod explain;
 mod files;
 mod ground;
 mod holders;
@@ -171,6 +172,7 @@ fn all(setup: &'static Setup) -> Vec<Test> {
         leak_suite::tests(setup),
         own_code::tests(setup),
         shop::tests(setup),
+        explain::tests(setup),
         leaks::tests(setup),
         native_api::tests(setup),
         bursts::tests(setup),

@@ -59,6 +59,16 @@ impl<'a> Running<'a> {
         Ok(running)
     }
 
+    /// A program that prints a line with these words once it is ready.
+    pub fn with_words(java: Java<'a>, words: &str) -> Result<Self, String> {
+        let child = Process(java.spawn()?);
+        let mut running = Running { java, child };
+        running.until_within(Duration::from_secs(600), words, |running| {
+            Ok(running.java.printed("stdout").contains(words))
+        })?;
+        Ok(running)
+    }
+
     /// A program that prints this line once.
     pub fn with_line(java: Java<'a>, line: &str) -> Result<Self, String> {
         let child = Process(java.spawn()?);
@@ -82,6 +92,16 @@ impl<'a> Running<'a> {
     pub fn until(
         &mut self,
         what: &str,
+        done: impl FnMut(&mut Self) -> Result<bool, String>,
+    ) -> Checked {
+        self.until_within(Duration::from_secs(120), what, done)
+    }
+
+    /// Waits at most this long.
+    pub fn until_within(
+        &mut self,
+        limit: Duration,
+        what: &str,
         mut done: impl FnMut(&mut Self) -> Result<bool, String>,
     ) -> Checked {
         let started = Instant::now();
@@ -90,8 +110,8 @@ impl<'a> Running<'a> {
             ensure(ended.is_none(), || {
                 format!("the JVM ended\n{}", self.java.printed("stderr"))
             })?;
-            ensure(started.elapsed() < Duration::from_secs(120), || {
-                format!("not within two minutes: {what}")
+            ensure(started.elapsed() < limit, || {
+                format!("not within {} s: {what}", limit.as_secs())
             })?;
             std::thread::sleep(Duration::from_millis(20));
         }

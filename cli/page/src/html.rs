@@ -67,14 +67,16 @@ fn fill_template(parts: &[(&str, String)]) -> String {
     page + rest
 }
 
-fn escape_html(text: &str) -> String {
+/// Escapes text for content and attributes of HTML.
+#[must_use]
+pub fn escape_html(text: &str) -> String {
     text.replace('&', "&amp;")
         .replace('<', "&lt;")
         .replace('>', "&gt;")
         .replace('"', "&quot;")
 }
 
-fn policy_hash(text: &str) -> String {
+pub(crate) fn policy_hash(text: &str) -> String {
     format!("sha256-{}", STANDARD.encode(Sha256::digest(text)))
 }
 

@@ -11,9 +11,13 @@ mod heavy_nodes;
 mod html;
 mod own_paths;
 mod page_sums;
+mod text_page;
 mod timeline;
 
 use lucce_stream::EventStream;
+
+pub use html::escape_html;
+pub use text_page::render_text_page;
 
 pub use columns::{
     AliveTable, AliveText, LeakText, LeaksText, PageOpening, PageRefresh, RunText, SuspectText,

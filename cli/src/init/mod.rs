@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 
+use super::agent_path::agent_beside;
 use super::output::lock_stdout;
-use super::run::agent_beside;
 use super::{CommandError, CommandStatus, prefix_path, print_diagnostic};
 
 /// Write the lines that a project needs: repository, test dependency and agent for Maven or Gradle, or a job that fails if the

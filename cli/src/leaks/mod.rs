@@ -34,6 +34,8 @@ use exhaustion::HeapExhaustion;
 use report::{LeaksReport, SUSPECTS};
 use watch::LeaksSource;
 
+pub use snapshot_request::{collect_heap, request_snapshot};
+
 /// Rank contexts by the evidence that their objects leak, and print the evidence.
 ///
 /// The run must have events=leak. Only objects that a collection of the old generation left alive count; --gc makes

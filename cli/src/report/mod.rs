@@ -36,6 +36,8 @@ use listing::ContextRows;
 use own_lines::{OwnLines, is_own_code_mixed};
 use totals::ReportTotals;
 
+pub use report_head::ReportHead;
+
 /// Print what allocates most, or where other events happened: contexts with their stack traces, sums by type, class, package,
 /// method, line, entry, thread or tag, or a tree of calls.
 #[derive(clap::Args)]

@@ -1,0 +1,226 @@
+//! `lucce explain`: names what a run does wastefully, by its own lines, with exact counts.
+//!
+//! ```text
+//! log ─► PreparedRun: contexts with own lines and entries ─► DETECTORS ─► findings, by cost ─► text, JSON, page
+//! ```
+//! Reading order: `prepared_run`, `finding`, `detectors` (the table), `repeated_calls`, `allocation_rules`, `explanation`, `page`.
+
+mod allocation_rules;
+mod detectors;
+mod explanation;
+mod finding;
+mod page;
+mod prepared_run;
+mod repeated_calls;
+
+#[cfg(test)]
+mod explain_tests;
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use lucce_control::{ControlCommand, send_command, stop_signal};
+use lucce_decoder::{TraceTree, analyze_leaks};
+use lucce_options::units::parse_duration;
+
+use super::agent_path::agent_path;
+use super::attach::{agent_options, attach_agent};
+use super::classes::ClassFilterArgs;
+use super::leaks::{collect_heap, request_snapshot};
+use super::list::{find_pid, list_jvms, query_agent};
+use super::output::{lock_stdout, write_json};
+use super::progress::ProgressMeter;
+use super::record::{RecordingEnd, wait_for_end};
+use super::recording_args::RecordingArgs;
+use super::target::find_log_file;
+use super::{
+    CommandError, CommandStatus, agent_status, print_diagnostic, process, report_contexts_damage,
+    view,
+};
+use detectors::DETECTORS;
+use explanation::explain_run;
+use prepared_run::{PreparedRun, insert_traces};
+
+/// Say what a program does wastefully: repeated queries, exceptions for control flow, contended locks, leaks, needless
+/// allocations.
+///
+/// Findings are ordered by cost. Each has its count, a line of the program's own code, a trace, and the command that shows
+/// more. A JVM without the agent is recorded for a while: the agent is attached and detached again.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  lucce explain run-1234.lucce
+  lucce explain 1234 --for 30s --gc
+  lucce run --explain java -jar app.jar")]
+pub struct ExplainArgs {
+    /// Log of a run, or a running JVM: process id, main class or jar
+    #[arg(value_name = "FILE|JVM", required_unless_present = "help_findings")]
+    source: Option<String>,
+    /// Record a JVM for this time [default: 30s]
+    #[arg(long = "for", value_name = "TIME", value_parser = parse_duration)]
+    duration: Option<Duration>,
+    /// Collect the JVM's whole heap 30 times meanwhile, to prove leaks; the program stands still each time
+    #[arg(long)]
+    gc: bool,
+    /// Write the log of a JVM to this file [default: lucce-%p-%t.lucce]
+    #[arg(long, value_name = "FILE")]
+    log: Option<PathBuf>,
+    /// Write a page to this file
+    #[arg(short, long, value_name = "PAGE")]
+    out: Option<PathBuf>,
+    /// Maximum number of findings; 0: all
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    top: usize,
+    /// Print one JSON object; docs/reference/json.md describes it
+    #[arg(long)]
+    json: bool,
+    /// Print the detectors and the kinds of events that they need
+    #[arg(long)]
+    help_findings: bool,
+    #[command(flatten)]
+    classes: ClassFilterArgs,
+}
+
+/// What `lucce run --explain` records.
+pub const RUN_EVENTS: &str = "alloc+exception+lock+thread+io+leak=16k";
+/// What a running JVM can report to an attached agent. Smaller samples say more about short recordings.
+const ATTACHED_EVENTS: &str = "alloc+leak=4k+lock";
+const DEFAULT_DURATION: Duration = Duration::from_secs(30);
+/// Collections of `--gc`: more than the ages that a proof of a leak needs.
+const COLLECTIONS: u32 = 30;
+
+pub fn run(args: &ExplainArgs) -> Result<CommandStatus, CommandError> {
+    if args.help_findings {
+        return print_detectors();
+    }
+    if let Some(page) = &args.out {
+        view::check_output(page)?;
+    }
+    let source = args.source.as_deref().unwrap_or_default();
+    if let Some(log) = find_log_file(source)? {
+        if args.gc || args.duration.is_some() || args.log.is_some() {
+            let text = "--for, --gc and --log are for a JVM that runs: name its process id";
+            return Err(CommandError::Usage(text.into()));
+        }
+        return explain_log(&log, args);
+    }
+    let pid = find_pid(source, &list_jvms())?;
+    match record_jvm(pid, args)? {
+        Ok(log) => explain_log(&log, args),
+        Err(end) => Ok(end),
+    }
+}
+
+/// Explains the log of a program that has ended, as text.
+pub fn explain_ended_run(log: &Path) -> Result<CommandStatus, CommandError> {
+    let args = ExplainArgs {
+        source: None,
+        duration: None,
+        gc: false,
+        log: None,
+        out: None,
+        top: 5,
+        json: false,
+        help_findings: false,
+        classes: ClassFilterArgs::default(),
+    };
+    explain_log(log, &args)
+}
+
+fn print_detectors() -> Result<CommandStatus, CommandError> {
+    let mut out = lock_stdout();
+    for detector in &DETECTORS {
+        writeln!(
+            out,
+            "{}: {}; needs events={}",
+            detector.name,
+            detector.summary,
+            detector.kinds.join(" or events=")
+        )?;
+    }
+    out.flush()?;
+    Ok(CommandStatus::Fine)
+}
+
+/// Records a JVM for a time. A JVM that has the agent already goes on with it. Returns its log, or the exit code of an
+/// agent that cannot be attached.
+fn record_jvm(
+    pid: u32,
+    args: &ExplainArgs,
+) -> Result<Result<PathBuf, CommandStatus>, CommandError> {
+    let has_agent = query_agent(pid).is_some();
+    // Set before attaching, so that a signal cannot leave the agent in the JVM.
+    stop_signal::handle_stop_signals()?;
+    if !has_agent {
+        let recording = RecordingArgs::from_events(ATTACHED_EVENTS, args.log.clone());
+        let options = agent_options(&recording)?;
+        if let Err(end) = attach_agent(pid, &agent_path()?, &options) {
+            return Ok(Err(end));
+        }
+    }
+    let log = agent_status::log_path_of(pid)?;
+    let duration = args.duration.or((!has_agent).then_some(DEFAULT_DURATION));
+    let duration = duration.unwrap_or_default();
+    if !duration.is_zero() {
+        print_diagnostic(format_args!(
+            "process {pid} is recorded for {:.1} s in {}",
+            duration.as_secs_f64(),
+            log.display()
+        ));
+    }
+    let waited = wait_and_collect(pid, &log, duration, args.gc);
+    if process::is_gone(pid, &log) {
+        return Ok(Ok(log));
+    }
+    request_snapshot(pid);
+    if !has_agent
+        && let Err(error) = send_command(pid, &ControlCommand::Detach)
+        && !process::is_gone(pid, &log)
+    {
+        return Err(error.into());
+    }
+    waited.map(|()| Ok(log))
+}
+
+/// Waits; with `collects`, collects the heap after each part of the time.
+fn wait_and_collect(
+    pid: u32,
+    log: &Path,
+    duration: Duration,
+    collects: bool,
+) -> Result<(), CommandError> {
+    let parts = if collects { COLLECTIONS } else { 1 };
+    for _ in 0..parts {
+        if wait_for_end(pid, log, duration / parts) != RecordingEnd::DurationElapsed {
+            return Ok(());
+        }
+        if collects {
+            collect_heap(pid)?;
+        }
+    }
+    Ok(())
+}
+
+fn explain_log(log: &Path, args: &ExplainArgs) -> Result<CommandStatus, CommandError> {
+    let profile = args.classes.open_log(log)?;
+    let bar = ProgressMeter::new("decoding", 0);
+    let contexts = profile.list_contexts(&|more| bar.tick(more));
+    let leaks = analyze_leaks(&profile, &|more| bar.tick(more));
+    drop(bar);
+    let mut traces = TraceTree::new(&profile);
+    let paths = insert_traces(&contexts, &leaks, &mut traces);
+    let run = PreparedRun::from_profile(&profile, &contexts, &leaks, &traces, &paths);
+    let most = if args.top == 0 { usize::MAX } else { args.top };
+    let explanation = explain_run(&profile, &run, &log.display().to_string(), most);
+    if let Some(page) = &args.out {
+        view::write_page_file(page, &explanation.to_page())?;
+    }
+    let mut out = lock_stdout();
+    match (args.json, &args.out) {
+        (true, _) => write_json(&mut out, &explanation)?,
+        (false, None) => explanation.write(&mut out)?,
+        (false, Some(_)) => {}
+    }
+    out.flush()?;
+    Ok(report_contexts_damage(log, &contexts, CommandStatus::Fine))
+}
