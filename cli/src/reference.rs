@@ -22,6 +22,7 @@ JVM is a process id, a main class or jar, or the end of one. RUN is a log; FILE 
 with `ns`, `us`, `ms`, `s`, `m`, `h` or `d`, such as `500ms` (without a unit: seconds). SIZE is a number with `k`, `m` or
 `g`, such as `64k` (without a unit: bytes). PATTERNS are class names joined by `+`, such as `org.h2.*+com.acme.Foo`.
 
+Letters stand for commands:
 ";
 
 /// End of the page.
@@ -49,16 +50,18 @@ pub fn command_line_page(command: &Command, groups: &[(&str, &[&str])]) -> Strin
     command.build();
     let shared = shared_options(&command);
     let mut page = [INTRODUCTION, &exit_codes(), VALUES].concat();
-    page.push_str("|option|commands|meaning|\n|---|---|---|\n");
+    let sets = list_command_sets(&shared);
+    for (letter, names) in ('A'..).zip(&sets) {
+        let _ = writeln!(page, "- {letter}: {}", format_commands(names));
+    }
+    page.push_str("\n|option|commands|meaning|\n|---|---|---|\n");
     for (row, names) in &shared {
-        let commands: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
-        let _ = writeln!(
-            page,
-            "|{}|{}|{}|",
-            row.option,
-            commands.join(", "),
-            row.meaning
-        );
+        let set = ('A'..).zip(&sets).find(|(_, set)| *set == names);
+        let commands = match set {
+            Some((letter, _)) => letter.to_string(),
+            None => format_commands(names),
+        };
+        let _ = writeln!(page, "|{}|{commands}|{}|", row.option, row.meaning);
     }
     for (heading, names) in groups {
         let _ = writeln!(page, "\n## {heading}");
@@ -69,6 +72,25 @@ pub fn command_line_page(command: &Command, groups: &[(&str, &[&str])]) -> Strin
     }
     page.push_str(ENVIRONMENT);
     page
+}
+
+/// Sets of so many commands that several options have: the page names each by a letter.
+const LEAST_OF_SET: usize = 6;
+
+fn list_command_sets(shared: &SharedOptions) -> Vec<Vec<String>> {
+    let mut sets: Vec<Vec<String>> = Vec::new();
+    for names in shared.values() {
+        let options = shared.values().filter(|other| *other == names).count();
+        if names.len() >= LEAST_OF_SET && options > 1 && !sets.contains(names) {
+            sets.push(names.clone());
+        }
+    }
+    sets
+}
+
+fn format_commands(names: &[String]) -> String {
+    let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+    names.join(", ")
 }
 
 /// An option as the page shows it.

@@ -15,7 +15,7 @@ const MARKER: &str = r"Requests\$Marker";
 type Sums = BTreeMap<String, [u64; 3]>;
 
 pub fn tests(setup: &'static Setup) -> Vec<Test> {
-    const MODES: [Mode; 4] = [
+    const MODES: [Mode; 5] = [
         ("default", &[], "events=alloc,requests=auto,verify=1"),
         (
             "comp",
@@ -30,7 +30,13 @@ pub fn tests(setup: &'static Setup) -> Vec<Test> {
         (
             "stream",
             &[],
-            "events=alloc,requests=auto,record=stream,verify=5",
+            "events=alloc,requests=auto,stream=on,verify=5",
+        ),
+        (
+            // The first request ends the delay, and is counted.
+            "ready",
+            &[],
+            "events=alloc,requests=auto,delay=ready,verify=1",
         ),
     ];
     modes::each(setup, "requests", &MODES, check)

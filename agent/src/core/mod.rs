@@ -25,7 +25,7 @@ use std::time::Instant;
 
 use jvmti_bindings::sys::jni::{JNIEnv, JNINativeInterface_};
 use lucce_callgraph::{ContextEncoder, ContextLayout, NumberingPlan};
-use lucce_instrument::kinds::THREAD;
+use lucce_instrument::kinds::{REQUEST, THREAD};
 use lucce_jvmti::{JniEnvironment, Jvmti};
 use lucce_tracelog::{
     self as tracelog, CounterBlock, LogWriter, MetaRecord, RunId, SkippedRecord, StatRecord,
@@ -38,7 +38,7 @@ use crate::memory::event_mask::{self, EventMask};
 use crate::memory::locks::{ReadGuard, WatchedRwLock, WriteGuard};
 use crate::memory::pages::SystemPages;
 use crate::memory::slots;
-use crate::options::{AgentOptions, LogLevel};
+use crate::options::{AgentOptions, LogLevel, StartDelay};
 use crate::registry::CodeRegistry;
 use crate::registry::agent_log::{AgentLog, LogJournal};
 
@@ -124,8 +124,10 @@ fn new_event_mask(options: &AgentOptions) -> EventMask {
     if options.hooked_events().has_kind(&THREAD) {
         mask.set_permanent(event_mask::ORIGINS);
     }
-    if options.delay.is_some() {
-        mask.delay_counting();
+    if let Some(delay) = options.delay {
+        // The first request shows that the program is ready.
+        let waits = delay == StartDelay::Ready && options.events.has_kind(&REQUEST);
+        mask.delay_counting(if waits { REQUEST.mask_bit } else { 0 });
     }
     mask
 }

@@ -29,7 +29,9 @@ use crate::events::request;
 use crate::memory::counter::increment_counter;
 use crate::memory::event_mask;
 use crate::memory::slots::Slot;
+use crate::options::StartDelay;
 use crate::session::Agent;
+use crate::session::delay;
 use crate::session::guard::{guard_callback, guard_event, guard_hook_event};
 use crate::stack::frames::StackWalk;
 use crate::stack::tasks::TaskSubmission;
@@ -718,6 +720,9 @@ pub extern "system" fn Java_java_lang_LucceRtNatives_openRequest(
     guard_event(REQUEST.mask_bit, |agent| {
         if own.get().is_none() {
             return;
+        }
+        if agent.core.options.delay == Some(StartDelay::Ready) {
+            delay::begin_counting(agent);
         }
         // With brackets, which restore the thread's pointer after each method of the program.
         let bracketed = JniEnvironment::new(env, ptr::null());

@@ -31,6 +31,8 @@ struct EventMaskRequest {
     paused: bool,
     /// Counting has not begun (agent option `delay=`).
     delayed: bool,
+    /// Bits that are set during the delay.
+    waited_for: u64,
     /// Counting ended for good, at this time.
     ended: Option<Instant>,
     /// Whether submissions to other threads are reported to the agent.
@@ -65,6 +67,7 @@ impl EventMask {
             stopped: false,
             paused: false,
             delayed: false,
+            waited_for: 0,
             ended: None,
             follows_tasks: false,
             permanent: 0,
@@ -89,15 +92,21 @@ impl EventMask {
         self.change_request(|request| request.follows_tasks = is_so);
     }
 
-    /// Closes the mask until [`EventMask::end_delay`].
-    pub fn delay_counting(&self) {
-        self.change_request(|request| request.delayed = true);
+    /// Closes the mask until [`EventMask::end_delay`]. `waited_for`: bits that stay set, of events that may end the delay.
+    pub fn delay_counting(&self, waited_for: u64) {
+        self.change_request(|request| {
+            request.delayed = true;
+            request.waited_for = waited_for;
+        });
     }
 
     /// Ends the delay. Returns whether this call has ended it.
     pub fn end_delay(&self) -> bool {
         let mut was_delayed = false;
-        self.change_request(|request| was_delayed = std::mem::take(&mut request.delayed));
+        self.change_request(|request| {
+            was_delayed = std::mem::take(&mut request.delayed);
+            request.waited_for = 0;
+        });
         was_delayed
     }
 
@@ -215,6 +224,8 @@ impl EventMaskRequest {
         let follow = if self.follows_tasks { FOLLOW } else { 0 };
         let open = if self.is_counting() {
             self.kinds | follow
+        } else if self.delayed && self.ended.is_none() {
+            self.waited_for
         } else {
             0
         };
@@ -246,9 +257,9 @@ mod event_mask_tests {
         assert_eq!((open(), mask.requested_state()), (6, (6, true)));
 
         // A delay ends once, and no burst ends it.
-        mask.delay_counting();
+        mask.delay_counting(2);
         mask.begin_burst();
-        assert_eq!((open(), mask.requested_state()), (0, (6, false)));
+        assert_eq!((open(), mask.requested_state()), (2, (6, false)));
         assert!(mask.end_delay());
         assert!(!mask.end_delay());
         assert_eq!((open(), mask.requested_state()), (6, (6, true)));

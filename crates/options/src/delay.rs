@@ -9,7 +9,7 @@ use crate::{OptionError, units};
 pub enum StartDelay {
     /// After this time.
     Time(Duration),
-    /// When the program calls `CallContext.ready()`.
+    /// When the program calls `CallContext.ready()`, or receives its first request.
     Ready,
 }
 

@@ -116,7 +116,7 @@ pub static OPTION_TABLE: [OptionEntry; 32] = [
             },
             get: |options| options.delay.map(StartDelay::to_text),
         },
-        summary: "Begin to count after this time, or with `ready` when the program calls `CallContext.ready()`",
+        summary: "Begin to count after this time, or with `ready` at `CallContext.ready()` or the first request",
         details: "Calls are tracked from the start, so context ids are exact. `lucce ctl JVM start` begins at once. Reports \
                   show when counting began.",
         group: OptionGroup::Events,

@@ -130,7 +130,8 @@ public final class CallContext {
     /**
      * Says that the program is ready: its start-up is over.
      *
-     * <p>With the agent's option {@code delay=ready} counting begins at the first call. Otherwise it changes nothing.
+     * <p>With the agent's option {@code delay=ready} counting begins at the first call, or at the first request
+     * with {@code requests=auto}. Otherwise it changes nothing.
      */
     public static void ready() {
         if (ACTIVE) {
