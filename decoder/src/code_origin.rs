@@ -323,11 +323,12 @@ impl<'p> ProgramLaunch<'p> {
 
     /// Whether a location alone makes code the program's own.
     fn is_own_place(&self, location: &str) -> bool {
+        let is_main = Some(location) == self.main_location || self.is_started_archive(location);
         self.is_own_location(location)
-            || Some(location) == self.main_location
-            || self.is_started_archive(location)
-            || self.is_built_here(location)
-            || self.is_quarkus_application(location)
+            || match is_main {
+                true => !self.is_merged,
+                false => self.is_built_here(location) || self.is_quarkus_application(location),
+            }
     }
 }
 

@@ -178,7 +178,7 @@ fn merged_jar(setup: &Setup, jdk: &Jdk) -> Checked {
             "-jar" => java.main(["-jar", &jar]),
             _ => java.class_path(jar).main(["com.acme.app.Main"]),
         };
-        names_own_code(&java, &["all.jar"])?;
+        names_own_code(&java, &["com.acme.*"])?;
     }
     Ok(())
 }

@@ -656,6 +656,19 @@ fn a_main_class_names_the_own_package() {
 }
 
 #[test]
+fn the_place_in_a_merged_archive_is_a_package() {
+    for (is_merged, expected) in [(false, "all.jar"), (true, "com.acme.*")] {
+        let launch = ProgramLaunch {
+            main_location: Some("file:/srv/all.jar"),
+            is_merged,
+            ..ProgramLaunch::default()
+        };
+        let place = launch.describe_place(Some("file:/srv/all.jar"), Some("com.acme"));
+        assert_eq!(place, expected);
+    }
+}
+
+#[test]
 fn places_are_short() {
     for (location, expected) in [
         (
