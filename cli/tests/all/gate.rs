@@ -151,9 +151,16 @@ fn without_lines_moved_contexts_are_one() {
     );
     let gate = lucce(logs.path(), "gate moved.log --base sample.log --no-lines");
     let stack = row["stack"].as_str().unwrap();
-    assert!(
-        stdout_text(&gate).contains(&format!("byte[]  {stack}\n\tat app.Main.work(Main.java)\n"))
-    );
+    assert!(stdout_text(&gate).contains(&format!(
+        "byte[]  {stack}\n\tat app.Main.work(Main.java:23)\n"
+    )));
+    // The lines of the newer run: those of its own report.
+    let report = stdout_text(&lucce(logs.path(), "report moved.log --type byte"));
+    assert!(report.contains("work(Main.java:23)\n\tat app.Main.main(Main.java:6)"));
+    let lines = |row: &Value| [0, 1].map(|at| row["frames"][at]["line"].as_i64());
+    assert_eq!(lines(row), [Some(23), Some(6)]);
+    let back = diff(logs.path(), "moved.log sample.log --no-lines");
+    assert_eq!(lines(&back["rows"][0]), [Some(22), Some(5)]);
 }
 
 /// Names of fields.
