@@ -6,8 +6,6 @@
 
 use lucce_bytecode::{AnnotationTexts, ClassFile, ClassFileMethod};
 
-use crate::kinds::AnalyzedMethod;
-
 /// A method that receives requests, and where a request's name comes from.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum RequestEntry {
@@ -146,16 +144,19 @@ pub const HTTP_METHODS: [&str; 9] = [
 /// In place of any other HTTP method.
 pub const OTHER_METHOD: &str = "OTHER";
 
-/// Returns what requests of the method are; `None`: it receives none.
-pub fn find_request_entry(at: &AnalyzedMethod<'_>) -> Option<RequestEntry> {
-    let (class, method) = (at.file, at.method);
+/// Returns what requests of a method are; `None`: it receives none. `role_name`: see `roles::role_name`.
+pub fn find_request_entry(
+    role_name: &str,
+    class: &ClassFile<'_>,
+    method: &ClassFileMethod<'_>,
+) -> Option<RequestEntry> {
     let (name, descriptor) = (&*method.name, &*method.descriptor);
-    if at.class == HANDLER_CHAIN {
+    if role_name == HANDLER_CHAIN {
         let is_entry = name == "doFilter" && descriptor == EXCHANGE;
         return is_entry.then_some(RequestEntry::Exchange);
     }
     // Other classes with a role name are the JDK's.
-    if !at.class.is_empty()
+    if !role_name.is_empty()
         || method.code.is_none()
         || method.access & BRIDGE_OR_SYNTHETIC != 0
         || name.starts_with('<')

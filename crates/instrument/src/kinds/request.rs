@@ -23,7 +23,7 @@ impl EventHooks for RequestHooks {
     }
 
     fn find_places(&self, at: &AnalyzedMethod<'_>) -> Vec<HookPlace> {
-        let entry = find_request_entry(at).map(|entry| HookPlace {
+        let entry = find_request_entry(at.class, at.file, at.method).map(|entry| HookPlace {
             bci: 0,
             kind: HookSiteKind::Request(entry),
         });
@@ -31,7 +31,7 @@ impl EventHooks for RequestHooks {
     }
 
     fn happens_in(&self, at: &AnalyzedMethod<'_>) -> bool {
-        find_request_entry(at).is_some()
+        find_request_entry(at.class, at.file, at.method).is_some()
     }
 
     fn called_helpers(&self) -> Vec<HelperMethod<'static>> {
