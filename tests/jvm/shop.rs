@@ -25,10 +25,7 @@ const FAULTS: [(&[&str], &str); 4] = [
         &["--event", "alloc", "--through", "ShopController"],
         "OrderService.itemTotal(OrderService.java:31)",
     ),
-    (
-        &["--event", "lock"],
-        "StockLedger.",
-    ),
+    (&["--event", "lock"], "StockLedger."),
     (
         &["--event", "exception"],
         "PriceReader.cents(PriceReader.java:14)",
