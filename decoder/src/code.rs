@@ -14,7 +14,7 @@ use lucce_tracelog::{
 
 use self::id_table::{AscendingIdTable, grow_by_quarter};
 use self::interner::{TextId, TextInterner};
-use crate::code_origin::CodeOrigin;
+use crate::frame::CodeOrigin;
 use crate::frame::StackFrame;
 
 const ACC_NATIVE: u16 = 0x0100;

@@ -21,32 +21,9 @@ use lucce_filter::PatternList;
 use lucce_tracelog::COMMAND;
 
 use crate::code::{CodeSymbols, LoadedClass};
-use crate::frame::is_jdk_name;
+use crate::frame::{CodeOrigin, is_jdk_name};
 use crate::profile::Profile;
 use crate::recorded_options::read_recorded_options;
-
-/// Whose code a class is.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-pub enum CodeOrigin {
-    /// The program's own.
-    Application,
-    /// A library of the program.
-    #[default]
-    Library,
-    /// The JDK, or code that it generates.
-    Jdk,
-}
-
-impl CodeOrigin {
-    /// The origin of a class that is not the program's own, by its name alone.
-    #[must_use]
-    pub fn from_foreign_name(class: &str) -> CodeOrigin {
-        match is_jdk_name(class) {
-            true => CodeOrigin::Jdk,
-            false => CodeOrigin::Library,
-        }
-    }
-}
 
 impl Profile {
     /// Decides the origin of each class. `app`: the classes of the program; empty: those that the agent's option `app=`

@@ -4,9 +4,9 @@ use lucce_callgraph::{ContextFrame, ContextId, DecodeError, MethodId};
 use lucce_contentid::FrameId;
 use rustc_hash::FxHashMap;
 
-use crate::code_origin::CodeOrigin;
 use crate::context_walk::{ContextWalker, PathFold};
 use crate::fingerprint::{FrameStep, frame_step, map_contexts};
+use crate::frame::CodeOrigin;
 use crate::profile::Profile;
 
 /// The own code of a context.

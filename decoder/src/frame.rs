@@ -6,8 +6,30 @@ use std::hash::{Hash, Hasher};
 use lucce_contentid::{ContentDetail, FrameId, FrameText};
 use serde::{Serialize, Serializer};
 
-use crate::code_origin::CodeOrigin;
 use crate::escape::EscapedText;
+
+/// Whose code a class is.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum CodeOrigin {
+    /// The program's own.
+    Application,
+    /// A library of the program.
+    #[default]
+    Library,
+    /// The JDK, or code that it generates.
+    Jdk,
+}
+
+impl CodeOrigin {
+    /// The origin of a class that is not the program's own, by its name alone.
+    #[must_use]
+    pub fn from_foreign_name(class: &str) -> CodeOrigin {
+        match is_jdk_name(class) {
+            true => CodeOrigin::Jdk,
+            false => CodeOrigin::Library,
+        }
+    }
+}
 
 /// Frames are equal if all but the origin is: a class may be the program's own in one run, and a library's in another.
 #[derive(Clone, Debug, Serialize)]

@@ -89,7 +89,6 @@ pub use call_feed::{CallFeedOutcome, CallMeasure, EventLeaf, feed_log_calls, fee
 pub use call_labels::{CallLabels, CallTarget, SiteCall};
 pub use call_tree::{CallTree, NodeId, TreeFrameKey};
 pub use code::{CodeSymbols, type_name};
-pub use code_origin::CodeOrigin;
 pub use collapsed::{CollapsedStacks, write_difference};
 pub use context_focus::ContextFocus;
 pub use contexts::{ContextList, ContextSummary, EventContext};
@@ -102,7 +101,7 @@ pub use events::{ContextCounter, ContextCounters};
 pub use evidence::{LeakEvidence, LiveAmount, SnapshotPoint};
 pub use export::{ExportOptions, RunExport, export_run, has_followed_objects};
 pub use followed_objects::{FollowedObjects, LiveObjectCensus, LiveObjectRow, LiveObjectSnapshot};
-pub use frame::{StackFrame, is_jdk_name};
+pub use frame::{CodeOrigin, StackFrame, is_jdk_name};
 pub use frame_fold::{FoldedFrames, FoldedLine, FrameDisplay, MIN_TRACE_LINES, shorten_trace};
 pub use idle::{IdleContexts, find_idle_contexts};
 pub use kinds::{ALLOC, ALLOCATION, EventTypeTable, KindDescriptor, KindTotal, LEAK, TypeInfo};

@@ -12,7 +12,7 @@
 use std::collections::{HashMap, VecDeque};
 
 use crate::call_tree::NodeId;
-use crate::code_origin::CodeOrigin;
+use crate::frame::CodeOrigin;
 
 use super::group_sums::FrameGroupKeys;
 use super::{GroupKey, MergedCounter, MergedProfile};

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use crate::call_tree::{CallTree, NodeId, TreeFrameKey};
-use crate::code_origin::CodeOrigin;
+use crate::frame::CodeOrigin;
 use crate::measure::{GroupBy, Measure};
 
 use super::{MergedCounter, MergedProfile, TaggedThread};

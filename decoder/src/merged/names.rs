@@ -7,7 +7,7 @@ use lucce_callgraph::{ContextFrame, MethodId, SiteId};
 use lucce_contentid::{ContentDetail, FrameId};
 
 use crate::call_tree::TreeFrameKey;
-use crate::code_origin::CodeOrigin;
+use crate::frame::CodeOrigin;
 use crate::frame::StackFrame;
 use crate::profile::Profile;
 
