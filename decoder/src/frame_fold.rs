@@ -13,8 +13,7 @@ use std::str::FromStr;
 
 use crate::code_origin::project_package;
 use crate::escape::EscapedText;
-use crate::frame::CodeOrigin;
-use crate::frame::StackFrame;
+use crate::frame::{CodeOrigin, StackFrame};
 
 /// Which frames of a trace are shown (`--frames`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
