@@ -61,13 +61,18 @@ fn names_all_faults(setup: &Setup, jdk: &Jdk, start: AgentStart) -> Checked {
     let log_start = "--logging.level.io.lucce.shop=INFO";
     let jar = jar.to_string_lossy();
     let java = java
-        .flags(&["-Xmx256m"])
+        .flags(["-Xmx256m"])
         .main(["-jar", &jar, &requests, log_start]);
     let jvm = Running::with_words(java, "Started ShopApplication")?;
     let (pid, log) = (jvm.pid(), jvm.java.log());
     let log = log.to_string_lossy();
+    let time = match start {
+        AgentStart::WithJvm => "20s",
+        // Samples need longer to be enough.
+        AgentStart::Attached => "40s",
+    };
     let args = [
-        "explain", &pid, "--for", "90s", "--gc", "--json", "--top", "0",
+        "explain", &pid, "--for", time, "--gc", "--json", "--top", "0",
     ];
     let args = match start {
         AgentStart::WithJvm => args.to_vec(),

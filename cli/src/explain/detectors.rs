@@ -3,13 +3,13 @@
 use std::collections::HashMap;
 
 use lucce_command::{format_plural, grouped, percent_of};
-use lucce_decoder::{ALLOC, LEAK, StackFrame};
+use lucce_decoder::{ALLOC, LEAK, StackFrame, is_jdk_name};
 
 use super::allocation_rules::find_wasteful_allocations;
 use super::finding::{
     ContextSums, Finding, FindingCost, SourceLine, per_run, share_of, through_pattern,
 };
-use super::prepared_run::{PathIndex, PreparedRun, RunContext};
+use super::prepared_run::{LeakedObjects, PathIndex, PreparedRun, RunContext};
 use super::repeated_calls::find_repeated_calls;
 use crate::amounts::format_amount;
 
@@ -301,19 +301,44 @@ fn contended_lock<'f>(run: &PreparedRun<'f>, context: &RunContext<'f>) -> Option
     (is_lock && run.frames_between(context.path).all(parks)).then_some(parked)
 }
 
+/// One finding for each line of own code, whatever the types of its objects.
 fn find_leaks<'f>(run: &PreparedRun<'f>) -> Vec<Finding<'f>> {
-    let findings = run.leaks().iter().filter_map(|leak| {
-        let place = run.place_frame(leak.path)?;
-        let live = leak.live;
+    let mut lines: Vec<(&'f StackFrame, Vec<&LeakedObjects<'f>>)> = Vec::new();
+    for leak in run.leaks() {
+        let Some(place) = run.place_frame(leak.path) else {
+            continue;
+        };
+        match lines.iter_mut().find(|(known, _)| *known == place) {
+            Some((_, leaks)) => leaks.push(leak),
+            None => lines.push((place, vec![leak])),
+        }
+    }
+    let findings = lines.into_iter().filter_map(|(place, leaks)| {
+        // The type with most objects among those of the program, else of all.
+        let is_own =
+            |leak: &LeakedObjects<'_>| leak.type_name.contains('.') && !is_jdk_name(leak.type_name);
+        let main = leaks
+            .iter()
+            .max_by_key(|leak| (is_own(leak), leak.live.count))?;
+        let others = match leaks.len() {
+            1 => String::new(),
+            types => format!(" and {}", format_plural(types as u64 - 1, "more type")),
+        };
+        let (count, bytes) = leaks.iter().fold((0, 0), |(count, bytes): (u64, u64), leak| {
+            (
+                count.saturating_add(leak.live.count),
+                bytes.saturating_add(leak.live.value),
+            )
+        });
         Some(Finding {
             detector: "leak",
             sentence: format!(
-                "about {} of {} live on, {}, and ever more",
-                format_plural(live.count, "object"),
-                leak.type_name,
-                format_amount(live.value as f64, "bytes")
+                "about {} of {}{others} live on, {}, and ever more",
+                format_plural(count, "object"),
+                main.type_name,
+                format_amount(bytes as f64, "bytes")
             ),
-            count: live.count,
+            count,
             counted: "objects estimated from followed ones, which collections of the old generation left alive".into(),
             cost: FindingCost {
                 // It ends the program in the end, so it comes first.
@@ -321,7 +346,7 @@ fn find_leaks<'f>(run: &PreparedRun<'f>) -> Vec<Finding<'f>> {
                 text: "the heap, in the end".into(),
             },
             place,
-            path: leak.path,
+            path: main.path,
             advice: "Remove what is not needed, or bound the collection that holds it.".into(),
             command: "leaks".into(),
         })

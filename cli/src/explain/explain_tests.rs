@@ -293,14 +293,18 @@ fn leaks_are_found_below_own_code_only() {
     let own = [frame(ENTRY), frame(LINE)];
     let foreign = [frame(ORM)];
     let mut run = PreparedRun::default();
-    for frames in [&own[..], &foreign[..]] {
+    for (frames, type_name, count) in [
+        (&own[..], "byte[]", 7),
+        (&foreign[..], "byte[]", 7),
+        (&own[..], "com.acme.Entry", 5),
+    ] {
         let path = add_path(&mut run, frames);
         run.add_leak(LeakedObjects {
             path,
-            type_name: "byte[]",
+            type_name,
             live: EventSum {
-                count: 7,
-                value: 14_000,
+                count,
+                value: 1000 * count,
             },
         });
     }
@@ -312,7 +316,7 @@ fn leaks_are_found_below_own_code_only() {
     assert_eq!(places, [at_line()]);
     assert_eq!(
         findings[0].sentence,
-        "about 7 objects of byte[] live on, 14.0 kB, and ever more"
+        "about 12 objects of com.acme.Entry and 1 more type live on, 12.0 kB, and ever more"
     );
 }
 
