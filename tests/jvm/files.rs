@@ -272,7 +272,7 @@ fn beside(setup: &Setup) -> Checked {
         let old = java.folder().join(format!("a.lucce.{extension}"));
         fs::create_dir_all(java.folder()).map_err(|e| e.to_string())?;
         fs::write(&old, "old").map_err(|e| e.to_string())?;
-        let java = java.agent(&format!("out=a.lucce,record={kind}"));
+        let java = java.agent(&format!("out=a.lucce,{kind}=on"));
         let java = java.main(["io.lucce.programs.Lambdas"]);
         let ended = java.run()?.expect(0)?;
         let logs = logs(java.folder())?;

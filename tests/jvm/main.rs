@@ -240,14 +240,16 @@ const WAYS: [&str; 8] = [
 ];
 
 /// Modules about the agent's own, in which JDKs differ least.
-const ALIKE: [&str; 8] = [
+const ALIKE: [&str; 10] = [
     "bursts",
     "delays",
+    "explain",
     "leaks",
     "own-events",
     "planned",
     "recorded",
     "recorded_calls",
+    "requests",
     "streams",
 ];
 

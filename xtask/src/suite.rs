@@ -1,6 +1,6 @@
 //! `test`: all checks, or the parts that are named, one after the other; a failed check does not hide the others' findings.
 //!
-//! Tests on JVMs wait often, so the whole has a second process beside them. It runs at the lowest priority what needs no JVM
+//! Tests on JVMs wait often, so the whole has a second process beside them. It runs at a lower priority what needs no JVM
 //! of this machine: [`TestPart::BESIDE`].
 //!
 //! ```text
@@ -207,6 +207,8 @@ fn built(name: impl Into<String>, run: impl Fn() -> Outcome + 'static) -> TestSt
 
 const BUILD_STEP: &str = "build";
 const BESIDE_STEP: &str = "beside";
+/// So that both processes end at about the same time on two cores.
+const NICENESS: &str = "3";
 
 /// # Errors
 /// A part is unknown, a program is missing, or a check failed.
@@ -238,7 +240,7 @@ pub fn run(options: &TestOptions) -> Outcome {
     run_steps(&steps, &beside)
 }
 
-/// Parts that run in a process of their own, with the lowest priority; what it prints is printed when it has ended.
+/// Parts that run in a process of their own, with a lower priority; what it prints is printed when it has ended.
 struct PartsBeside {
     process: Child,
     started: Instant,
@@ -257,7 +259,7 @@ impl PartsBeside {
             .iter()
             .filter(|(_, part)| parts.contains(part));
         let mut command = Command::new("nice");
-        command.args(["-n", "19"]).arg(own).arg("test");
+        command.args(["-n", NICENESS]).arg(own).arg("test");
         command.args(names.map(|(name, _)| name));
         command.args(["--built", "--no-install"]);
         command.stdin(Stdio::null());
