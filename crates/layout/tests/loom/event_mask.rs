@@ -3,7 +3,11 @@
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU64, Ordering};
 
-use lucce_layout::event_mask::{ALLOC, EventMask, LOCK};
+use lucce_layout::event_mask::EventMask;
+
+/// Bits of two kinds.
+const ALLOC: u64 = 1;
+const LOCK: u64 = 1 << 3;
 
 loom::lazy_static! {
     /// In the agent, the word beside the scratch memory.
