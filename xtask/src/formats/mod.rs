@@ -184,6 +184,12 @@ fn holds(text: &str, part: &str) -> Outcome {
     }
 }
 
+/// `a.b.C.m(:0)` of `a.b.C.m(C.java:0)`; none: it has a line.
+fn without_file(frame: &str) -> Option<String> {
+    let (method, place) = frame.split_once('(')?;
+    place.ends_with(":0)").then(|| format!("{method}(:0)"))
+}
+
 /// Some of the contexts, as a tool shows them: their numbers decode to these stacks.
 fn decodes(log: &Path, stacks: &Value) -> Outcome {
     let stacks = stacks.as_object().ok_or("no stacks")?;
@@ -205,7 +211,13 @@ fn decodes(log: &Path, stacks: &Value) -> Outcome {
             frame.replace("(Native Method)", "(:0)")
         };
         let frames: Vec<Value> = frames.map(|frame| named(frame).into()).collect();
-        equal(number, stack, &frames.into())?;
+        // A native method has a file in the tool, and none in Java's text.
+        let shown = stack.as_array().ok_or("no frames")?.iter();
+        let shown = shown.map(|frame| match frame.as_str().and_then(without_file) {
+            Some(native) => native.into(),
+            None => frame.clone(),
+        });
+        equal(number, &shown.collect::<Value>(), &frames.into())?;
     }
     Ok(())
 }
