@@ -26,14 +26,10 @@ pub struct ClassFilterArgs {
 
 impl ClassFilterArgs {
     fn class_filter(&self) -> ClassFilter {
-        let mut filter = ClassFilter::default();
-        for patterns in &self.include {
-            filter.include.extend(patterns.clone());
+        ClassFilter {
+            include: join_patterns(&self.include),
+            exclude: join_patterns(&self.exclude),
         }
-        for patterns in &self.exclude {
-            filter.exclude.extend(patterns.clone());
-        }
-        filter
     }
 
     /// Whether a line is shown: a frame as the JVM prints it (`at a.b.C.m(C.java:1)`) of a selected class, or other text.
@@ -74,10 +70,7 @@ impl ClassFilterArgs {
 
     /// Applies these options to a run.
     pub fn apply(&self, profile: &mut Profile) {
-        let mut app = PatternList::default();
-        self.app
-            .iter()
-            .for_each(|patterns| app.extend(patterns.clone()));
+        let app = join_patterns(&self.app);
         if !app.is_empty() {
             profile.classify_code(&app);
         }
@@ -89,6 +82,15 @@ impl ClassFilterArgs {
             profile.restrict_scope(&filter);
         }
     }
+}
+
+/// The patterns of an option that is given several times.
+fn join_patterns(lists: &[PatternList]) -> PatternList {
+    let mut all = PatternList::default();
+    for patterns in lists {
+        all.extend(patterns.clone());
+    }
+    all
 }
 
 /// The message that this command needs a log, not symbols.

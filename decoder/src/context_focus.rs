@@ -1,8 +1,7 @@
 //! The frame by which people know a context: the innermost frame of own code.
 
-use lucce_callgraph::{ContextFrame, ContextId, DecodeError, MethodId};
+use lucce_callgraph::{ContextFrame, ContextId, DecodeError};
 use lucce_contentid::FrameId;
-use rustc_hash::FxHashMap;
 
 use crate::context_walk::{ContextWalker, PathFold};
 use crate::fingerprint::{FrameStep, frame_step, map_contexts};
@@ -33,14 +32,7 @@ impl Profile {
     #[must_use]
     pub fn find_focus(&self, ids: &[ContextId]) -> Vec<ContextFocus> {
         map_contexts(ids, |ids, limits| {
-            let mut origins: FxHashMap<MethodId, CodeOrigin> = FxHashMap::default();
-            let mut fold = FocusFold {
-                profile: self,
-                origin: |method| {
-                    let origin = origins.entry(method);
-                    *origin.or_insert_with(|| self.code.method_origin(method))
-                },
-            };
+            let mut fold = FocusFold { profile: self };
             let mut walker = ContextWalker::new(&self.graph, limits);
             let mut focus = |id: &ContextId| {
                 let found = walker.walk_context(&mut fold, *id);
@@ -51,12 +43,11 @@ impl Profile {
     }
 }
 
-struct FocusFold<'p, F> {
+struct FocusFold<'p> {
     profile: &'p Profile,
-    origin: F,
 }
 
-impl<F: FnMut(MethodId) -> CodeOrigin> PathFold for FocusFold<'_, F> {
+impl PathFold for FocusFold<'_> {
     type Value = ContextFocus;
     const EMPTY: ContextFocus = ContextFocus {
         own: None,
@@ -72,7 +63,9 @@ impl<F: FnMut(MethodId) -> CodeOrigin> PathFold for FocusFold<'_, F> {
         Ok(match frame_step(self.profile, frame, || FrameId(0)) {
             FrameStep::Restart => Self::EMPTY,
             FrameStep::Skip => callers,
-            FrameStep::Add(_) => callers.with_callee(frame, (self.origin)(frame.method)),
+            FrameStep::Add(_) => {
+                callers.with_callee(frame, self.profile.code.method_origin(frame.method))
+            }
         })
     }
 }

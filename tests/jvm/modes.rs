@@ -1,5 +1,8 @@
 //! A program under several JVM flags and options of the agent, on each JDK.
 
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+
 use lucce_tests::{Checked, Java, Jdk, Setup};
 
 use crate::{Test, test};
@@ -58,4 +61,18 @@ pub fn each(
         }
     }
     tests
+}
+
+/// The keys whose sums differ, with both sums.
+pub fn differences<V: PartialEq + Debug>(
+    expected: &BTreeMap<String, V>,
+    found: &BTreeMap<String, V>,
+) -> String {
+    let keys = expected.keys().chain(found.keys());
+    let different = keys.filter(|key| expected.get(*key) != found.get(*key));
+    let lines = different.map(|key| {
+        let (expected, found) = (expected.get(key), found.get(key));
+        format!("{key}: expected {expected:?}, reported {found:?}")
+    });
+    lines.take(40).collect::<Vec<_>>().join("\n")
 }

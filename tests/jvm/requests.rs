@@ -6,7 +6,7 @@ use lucce_tests::{Checked, Lucce, Setup, ensure};
 use serde_json::Value;
 
 use crate::Test;
-use crate::modes::{self, Case, Mode};
+use crate::modes::{self, Case, Mode, differences};
 
 const PROGRAM: &str = "io.lucce.programs.Requests";
 const MARKER: &str = r"Requests\$Marker";
@@ -104,14 +104,4 @@ fn read_report(lucce: Lucce, log: &str, by: &str) -> Result<Sums, String> {
 
 fn own_sum(row: &Value) -> Result<u64, String> {
     row["own"].as_u64().ok_or(format!("no sum: {row}"))
-}
-
-fn differences(expected: &Sums, found: &Sums) -> String {
-    let keys = expected.keys().chain(found.keys());
-    let different = keys.filter(|key| expected.get(*key) != found.get(*key));
-    let lines = different.map(|key| {
-        let (expected, found) = (expected.get(key), found.get(key));
-        format!("{key}: expected {expected:?}, reported {found:?}")
-    });
-    lines.take(40).collect::<Vec<_>>().join("\n")
 }

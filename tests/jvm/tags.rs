@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use lucce_tests::{Checked, Lucce, Setup, ensure};
 
 use crate::Test;
-use crate::modes::{self, Case, Mode};
+use crate::modes::{self, Case, Mode, differences};
 
 const PROGRAM: &str = "io.lucce.programs.Tags";
 const MARKER: &str = "Tags\\$Marker$";
@@ -59,7 +59,7 @@ fn check(case: &Case) -> Checked {
     };
     for more in runs {
         let found = reported(lucce, &[&[log.as_str()], *more].concat(), !is_walked)?;
-        ensure(found == expected, || different(&expected, &found))?;
+        ensure(found == expected, || differences(&expected, &found))?;
     }
     if !is_walked {
         filtered(lucce, &log, &expected)?;
@@ -137,14 +137,4 @@ fn filtered(lucce: Lucce, log: &str, expected: &Sums) -> Checked {
         })?;
     }
     Ok(())
-}
-
-fn different(expected: &Sums, found: &Sums) -> String {
-    let keys = expected.keys().chain(found.keys());
-    let different = keys.filter(|key| expected.get(*key) != found.get(*key));
-    let lines = different.map(|key| {
-        let (expected, found) = (expected.get(key), found.get(key));
-        format!("{key}: expected {expected:?}, reported {found:?}")
-    });
-    lines.take(20).collect::<Vec<_>>().join("\n")
 }

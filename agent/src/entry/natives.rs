@@ -638,6 +638,20 @@ fn begin_plain_task(
     number
 }
 
+/// Runs `switch`, which may change the tags of the current thread, if the thread is recorded.
+fn guard_tag_switch(
+    env: *mut JNIEnv,
+    own: OwnState,
+    switch: impl FnOnce(&Agent, JniEnvironment, &ThreadState),
+) {
+    guard_callback((), |agent| {
+        if own.get().is_some() {
+            let env = agent.core.jni_env(env);
+            with_switched_counters(agent, env, |state| switch(agent, env, state));
+        }
+    });
+}
+
 /// The frame with slot `slot` starts to run a task that was submitted under the tags with this number.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_java_lang_LucceRtNatives_beginTaggedTask(
@@ -647,14 +661,9 @@ pub extern "system" fn Java_java_lang_LucceRtNatives_beginTaggedTask(
     tags: jint,
     slot: jlong,
 ) {
-    guard_callback((), |agent| {
-        if own.get().is_some() {
-            let env = agent.core.jni_env(env);
-            let task = (TagSet::from_number(tags.cast_unsigned()), slot as u64);
-            with_switched_counters(agent, env, |state| {
-                tag_scope::begin_tagged_task(agent.thread_parts(), env, state, task);
-            });
-        }
+    guard_tag_switch(env, own, |agent, env, state| {
+        let task = (TagSet::from_number(tags.cast_unsigned()), slot as u64);
+        tag_scope::begin_tagged_task(agent.thread_parts(), env, state, task);
     });
 }
 
@@ -666,13 +675,8 @@ pub extern "system" fn Java_java_lang_LucceRtNatives_endTaggedTask(
     own: OwnState,
     slot: jlong,
 ) {
-    guard_callback((), |agent| {
-        if own.get().is_some() {
-            let env = agent.core.jni_env(env);
-            with_switched_counters(agent, env, |state| {
-                tag_scope::end_tagged_tasks(agent.thread_parts(), env, state, slot as u64);
-            });
-        }
+    guard_tag_switch(env, own, |agent, env, state| {
+        tag_scope::end_tagged_tasks(agent.thread_parts(), env, state, slot as u64);
     });
 }
 
@@ -749,13 +753,8 @@ pub extern "system" fn Java_java_lang_LucceRtNatives_closeRequest(
     _: jclass,
     own: OwnState,
 ) {
-    guard_callback((), |agent| {
-        if own.get().is_some() {
-            let env = agent.core.jni_env(env);
-            with_switched_counters(agent, env, |state| {
-                request::close_request(agent.counting_parts(), env, state);
-            });
-        }
+    guard_tag_switch(env, own, |agent, env, state| {
+        request::close_request(agent.counting_parts(), env, state);
     });
 }
 

@@ -93,11 +93,7 @@ pub fn name_request(
 
 /// The HTTP method that this method of `argument` returns.
 fn http_method(env: JniEnvironment, argument: jobject, getter: &CStr) -> &'static str {
-    let name = call_getter(env, argument, getter, c"()Ljava/lang/String;").map(|text| {
-        let name = env.read_string(text, tags::LONGEST);
-        env.delete_local(text);
-        name
-    });
+    let name = read_text(env, argument, getter);
     let mut known = HTTP_METHODS.into_iter();
     let method = name.and_then(|name| known.find(|method| *method == name));
     method.unwrap_or(OTHER_METHOD)
@@ -114,12 +110,17 @@ fn read_registered(
         .iter()
         .filter_map(|(name, descriptor)| call_getter(env, argument, name, descriptor));
     let object = objects.next()?;
-    let text = call_getter(env, object, text_getter, c"()Ljava/lang/String;");
+    let text = read_text(env, object, text_getter);
     env.delete_local(object);
-    let text = text?;
-    let name = env.read_string(text, tags::LONGEST + 1);
+    text
+}
+
+/// The text that a method without parameters returns, at most one character longer than a tag.
+fn read_text(env: JniEnvironment, object: jobject, getter: &CStr) -> Option<String> {
+    let text = call_getter(env, object, getter, c"()Ljava/lang/String;")?;
+    let read = env.read_string(text, tags::LONGEST + 1);
     env.delete_local(text);
-    Some(name)
+    Some(read)
 }
 
 /// The result of a method without parameters. `None`: there is no such method, it has thrown, or returned null.

@@ -6,6 +6,7 @@
 //! and unit tests panic there, whether or not a writer waits.
 
 use std::any::type_name;
+use std::cell::RefCell;
 use std::ops::{Deref, DerefMut};
 use std::sync::{
     Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
@@ -65,108 +66,85 @@ impl<T> WatchedRwLock<T> {
     }
 
     pub fn read(&self) -> ReadGuard<'_, T> {
-        let held = HeldLock::register((&raw const self.0).addr());
+        let held = HeldLock::register(&self.0);
         let guard = acquire_measured::<T, _>(self.0.try_read(), || {
             self.0.read().unwrap_or_else(PoisonError::into_inner)
         });
-        ReadGuard { guard, _held: held }
+        LockGuard { guard, _held: held }
     }
 
     pub fn write(&self) -> WriteGuard<'_, T> {
-        let held = HeldLock::register((&raw const self.0).addr());
+        let held = HeldLock::register(&self.0);
         let guard = acquire_measured::<T, _>(self.0.try_write(), || {
             self.0.write().unwrap_or_else(PoisonError::into_inner)
         });
-        WriteGuard { guard, _held: held }
+        LockGuard { guard, _held: held }
     }
 }
 
-/// Shared access to what a [`WatchedRwLock`] protects.
-pub struct ReadGuard<'l, T> {
-    guard: RwLockReadGuard<'l, T>,
+/// Access to what a [`WatchedRwLock`] protects, by the standard library's guard.
+pub struct LockGuard<G> {
+    guard: G,
     _held: HeldLock,
 }
 
-impl<T> Deref for ReadGuard<'_, T> {
-    type Target = T;
+pub type ReadGuard<'l, T> = LockGuard<RwLockReadGuard<'l, T>>;
+pub type WriteGuard<'l, T> = LockGuard<RwLockWriteGuard<'l, T>>;
 
-    fn deref(&self) -> &T {
+impl<G: Deref> Deref for LockGuard<G> {
+    type Target = G::Target;
+
+    fn deref(&self) -> &G::Target {
         &self.guard
     }
 }
 
-/// Exclusive access to what a [`WatchedRwLock`] protects.
-pub struct WriteGuard<'l, T> {
-    guard: RwLockWriteGuard<'l, T>,
-    _held: HeldLock,
-}
-
-impl<T> Deref for WriteGuard<'_, T> {
-    type Target = T;
-
-    fn deref(&self) -> &T {
-        &self.guard
-    }
-}
-
-impl<T> DerefMut for WriteGuard<'_, T> {
-    fn deref_mut(&mut self) -> &mut T {
+impl<G: DerefMut> DerefMut for LockGuard<G> {
+    fn deref_mut(&mut self) -> &mut G::Target {
         &mut self.guard
     }
 }
 
-/// Nothing in the product: a lock that a thread has is not recorded.
-#[cfg(not(any(test, feature = "lab")))]
-struct HeldLock;
+/// Whether threads record the reader-writer locks that they have. The product does not.
+const RECORDS_HELD_LOCKS: bool = cfg!(any(test, feature = "lab"));
 
-#[cfg(not(any(test, feature = "lab")))]
-impl HeldLock {
-    fn register(_: usize) -> HeldLock {
-        HeldLock
-    }
+thread_local! {
+    /// Addresses of the reader-writer locks that the thread has or waits for.
+    static HELD: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
 }
 
-#[cfg(any(test, feature = "lab"))]
-use held_lock::HeldLock;
+/// A reader-writer lock that the thread has or waits for.
+struct HeldLock(usize);
 
-#[cfg(any(test, feature = "lab"))]
-mod held_lock {
-    use std::cell::RefCell;
-
-    thread_local! {
-        /// Addresses of the reader-writer locks that the thread has or waits for.
-        static HELD: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
-    }
-
-    /// A reader-writer lock that the thread has or waits for.
-    pub struct HeldLock(usize);
-
-    impl HeldLock {
-        /// # Panics
-        /// The thread has the lock.
-        pub fn register(lock: usize) -> HeldLock {
+impl HeldLock {
+    /// # Panics
+    /// The thread has the lock.
+    fn register<T>(lock: &RwLock<T>) -> HeldLock {
+        let held = HeldLock((&raw const *lock).addr());
+        if RECORDS_HELD_LOCKS {
             // At the end of a thread its variables are gone: nothing is recorded.
-            let is_held = HELD.try_with(|held| {
-                let mut held = held.borrow_mut();
-                let is_held = held.contains(&lock);
-                held.push(lock);
+            let is_held = HELD.try_with(|all| {
+                let mut all = all.borrow_mut();
+                let is_held = all.contains(&held.0);
+                all.push(held.0);
                 is_held
             });
-            let registered = HeldLock(lock);
             assert!(
                 !is_held.unwrap_or(false),
                 "a thread acquires a reader-writer lock that it has"
             );
-            registered
         }
+        held
     }
+}
 
-    impl Drop for HeldLock {
-        fn drop(&mut self) {
-            let _ = HELD.try_with(|held| {
-                let mut held = held.borrow_mut();
-                if let Some(last) = held.iter().rposition(|lock| *lock == self.0) {
-                    held.swap_remove(last);
+impl Drop for HeldLock {
+    fn drop(&mut self) {
+        if RECORDS_HELD_LOCKS {
+            let _ = HELD.try_with(|all| {
+                let mut all = all.borrow_mut();
+                if let Some(last) = all.iter().rposition(|lock| *lock == self.0) {
+                    all.swap_remove(last);
                 }
             });
         }

@@ -10,6 +10,14 @@ fn finds(contents: impl FnOnce(u16, u16) -> Vec<u8>) -> bool {
     let mut asm = Assembler::new("Odd", 61);
     let (ours, name) = (asm.utf8("LA;"), asm.utf8("v"));
     let contents = contents(ours, name);
+    let bytes = finish_with(asm, contents);
+    assert!(rewrite_everything(&bytes).skipped.is_empty());
+    let class = ClassFile::parse(&bytes).expect("the VM reads it, too");
+    class.methods()[0].has_annotation("LA;")
+}
+
+/// The class with a method `run` that has these annotations.
+fn finish_with(mut asm: Assembler, annotations: Vec<u8>) -> Vec<u8> {
     asm.method_with(
         "run",
         "()V",
@@ -17,12 +25,9 @@ fn finds(contents: impl FnOnce(u16, u16) -> Vec<u8>) -> bool {
             code: vec![177],
             ..Body::default()
         },
-        &[("RuntimeVisibleAnnotations", contents)],
+        &[("RuntimeVisibleAnnotations", annotations)],
     );
-    let bytes = asm.finish();
-    assert!(rewrite_everything(&bytes).skipped.is_empty());
-    let class = ClassFile::parse(&bytes).expect("the VM reads it, too");
-    class.methods()[0].has_annotation("LA;")
+    asm.finish()
 }
 
 fn words(words: &[u16]) -> Vec<u8> {
@@ -99,16 +104,7 @@ fn texts_of_elements_are_read() {
         words(&[enumeration, 0]),
     ]
     .concat();
-    asm.method_with(
-        "run",
-        "()V",
-        &Body {
-            code: vec![177],
-            ..Body::default()
-        },
-        &[("RuntimeVisibleAnnotations", contents)],
-    );
-    let bytes = asm.finish();
+    let bytes = finish_with(asm, contents);
     let class = ClassFile::parse(&bytes).expect("sound");
     let annotations = class.annotations_of_method(&class.methods()[0]);
     let descriptors: Vec<_> = annotations.iter().map(|of| &*of.descriptor).collect();

@@ -47,7 +47,7 @@ use prepared_run::{PreparedRun, insert_traces};
 ///
 /// Findings are ordered by cost. Each has its count, a line of the program's own code, a trace, and the command that shows
 /// more. A JVM without the agent is recorded for a while: the agent is attached and detached again.
-#[derive(clap::Args)]
+#[derive(clap::Args, Default)]
 #[command(after_help = "Examples:
   lucce explain run-1234.lucce
   lucce explain 1234 --for 30s --gc
@@ -69,7 +69,7 @@ pub struct ExplainArgs {
     #[arg(short, long, value_name = "PAGE")]
     out: Option<PathBuf>,
     /// Maximum number of findings; 0: all
-    #[arg(long, value_name = "N", default_value_t = 5)]
+    #[arg(long, value_name = "N", default_value_t = DEFAULT_TOP)]
     top: usize,
     /// Print one JSON object; docs/reference/json.md describes it
     #[arg(long)]
@@ -85,6 +85,8 @@ pub struct ExplainArgs {
 pub const RUN_EVENTS: &str = "alloc+exception+lock+thread+io+leak=16k";
 /// What a running JVM can report to an attached agent. Smaller samples say more about short recordings.
 const ATTACHED_EVENTS: &str = "alloc+leak=4k+lock";
+/// Findings of the text.
+const DEFAULT_TOP: usize = 5;
 const DEFAULT_DURATION: Duration = Duration::from_secs(30);
 /// Collections of `--gc`: more than the ages that a proof of a leak needs.
 const COLLECTIONS: u32 = 30;
@@ -114,15 +116,8 @@ pub fn run(args: &ExplainArgs) -> Result<CommandStatus, CommandError> {
 /// Explains the log of a program that has ended, as text.
 pub fn explain_ended_run(log: &Path) -> Result<CommandStatus, CommandError> {
     let args = ExplainArgs {
-        source: None,
-        duration: None,
-        gc: false,
-        log: None,
-        out: None,
-        top: 5,
-        json: false,
-        help_findings: false,
-        classes: ClassFilterArgs::default(),
+        top: DEFAULT_TOP,
+        ..ExplainArgs::default()
     };
     explain_log(log, &args)
 }

@@ -6,6 +6,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
+use lucce_page::escape_html;
 
 use super::agent_path::agent_beside;
 use super::output::lock_stdout;
@@ -55,11 +56,11 @@ pub fn run(args: &InitArgs) -> Result<CommandStatus, CommandError> {
     }
     match args.system {
         BuildSystem::Maven => {
-            let repository = args.repository.as_deref().map(escape_xml);
+            let repository = args.repository.as_deref().map(escape_html);
             let repositories = repository.map_or_else(String::new, |url| {
                 include_str!("maven_repository.xml").replace("REPOSITORY", &url)
             });
-            let agent = escape_xml(&agent_text()?);
+            let agent = escape_html(&agent_text()?);
             let text = fill_template(include_str!("maven.xml"), &agent, &repositories);
             let mut out = lock_stdout();
             out.write_all(text.as_bytes())?;
@@ -164,12 +165,6 @@ fn print_steps(steps: &[&str]) {
     for (number, step) in steps.iter().enumerate() {
         print_diagnostic(format_args!("to do by hand, {}: {step}", number + 1));
     }
-}
-
-fn escape_xml(text: &str) -> String {
-    text.replace('&', "&amp;")
-        .replace('<', "&lt;")
-        .replace('>', "&gt;")
 }
 
 /// The text as a literal of Groovy.

@@ -186,6 +186,7 @@ impl MethodInstrumentation {
             .is_some_and(|place| place.kind == HookSiteKind::Entry)
     }
 }
+
 /// A method that receives requests, and where a request's name comes from.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum RequestEntry {

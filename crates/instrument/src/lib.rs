@@ -5,7 +5,7 @@
 //!           │                                                                                          for the rewriter
 //!           ├─ about calls: api_calls, object_creation, `jdk::leaf_methods`, `jdk::intrinsics`
 //!           ├─ about methods: `jdk::roles`, `jdk::vm_calls`
-//!           └─ about counted kinds of events: kinds, requests
+//!           └─ about counted kinds of events: kinds
 //! ```
 //!
 //! Read `instrumentation` first: each method has one [`FrameKind`] and a list of [`HookPlace`]s. Then read

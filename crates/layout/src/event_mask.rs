@@ -29,10 +29,8 @@ struct EventMaskRequest {
     stopped: bool,
     /// Between two bursts.
     paused: bool,
-    /// Counting has not begun (agent option `delay=`).
-    delayed: bool,
-    /// Bits that are set during the delay.
-    waited_for: u64,
+    /// Counting has not begun (agent option `delay=`): the bits that are set meanwhile.
+    delay: Option<u64>,
     /// Counting ended for good, at this time.
     ended: Option<Instant>,
     /// Whether submissions to other threads are reported to the agent.
@@ -66,8 +64,7 @@ impl EventMask {
             kinds,
             stopped: false,
             paused: false,
-            delayed: false,
-            waited_for: 0,
+            delay: None,
             ended: None,
             follows_tasks: false,
             permanent: 0,
@@ -94,19 +91,13 @@ impl EventMask {
 
     /// Closes the mask until [`EventMask::end_delay`]. `waited_for`: bits that stay set, of events that may end the delay.
     pub fn delay_counting(&self, waited_for: u64) {
-        self.change_request(|request| {
-            request.delayed = true;
-            request.waited_for = waited_for;
-        });
+        self.change_request(|request| request.delay = Some(waited_for));
     }
 
     /// Ends the delay. Returns whether this call has ended it.
     pub fn end_delay(&self) -> bool {
         let mut was_delayed = false;
-        self.change_request(|request| {
-            was_delayed = std::mem::take(&mut request.delayed);
-            request.waited_for = 0;
-        });
+        self.change_request(|request| was_delayed = request.delay.take().is_some());
         was_delayed
     }
 
@@ -176,7 +167,7 @@ impl EventMask {
     /// The requested kinds, and whether they count, in bursts or always.
     pub fn requested_state(&self) -> (u64, bool) {
         let request = self.lock().request;
-        (request.kinds, !request.stopped && !request.delayed)
+        (request.kinds, !request.stopped && request.delay.is_none())
     }
 
     /// Whether events of a kind count now.
@@ -217,17 +208,16 @@ impl BurstTimer {
 
 impl EventMaskRequest {
     fn is_counting(self) -> bool {
-        !self.stopped && !self.paused && !self.delayed && self.ended.is_none()
+        !self.stopped && !self.paused && self.delay.is_none() && self.ended.is_none()
     }
 
     fn publish_mask(self, word: Option<&AtomicU64>) {
         let follow = if self.follows_tasks { FOLLOW } else { 0 };
         let open = if self.is_counting() {
             self.kinds | follow
-        } else if self.delayed && self.ended.is_none() {
-            self.waited_for
         } else {
-            0
+            let waited_for = self.delay.filter(|_| self.ended.is_none());
+            waited_for.unwrap_or(0)
         };
         // Relaxed: no other memory depends on it. Threads see it soon.
         if let Some(word) = word {

@@ -70,13 +70,13 @@ const LAYOUTS: [Layout; 21] = [
         name: "exploded classes",
         program: "com.acme.Main",
         main_class: "com.acme.Main",
-        main_location: "file:/srv/work/target/classes/",
+        main_location: "file:/srv/app/target/classes/",
         is_merged: false,
-        directory: "/srv/work",
+        directory: "/srv/app",
         classes: &[
             (
                 "com.acme.Main",
-                "file:/srv/work/target/classes/",
+                "file:/srv/app/target/classes/",
                 Application,
             ),
             (

@@ -55,9 +55,11 @@ pub trait EventHooks: Sync {
     /// Returns what this call means for the kind, in a method of a class in scope.
     fn call_site_kind(
         &self,
-        at: &AnalyzedMethod<'_>,
-        call: &MethodCall<'_>,
-    ) -> Option<HookSiteKind>;
+        _at: &AnalyzedMethod<'_>,
+        _call: &MethodCall<'_>,
+    ) -> Option<HookSiteKind> {
+        None
+    }
 
     /// Returns the places of events that are not calls.
     fn find_places(&self, _at: &AnalyzedMethod<'_>) -> Vec<HookPlace> {

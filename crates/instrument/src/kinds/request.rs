@@ -1,8 +1,8 @@
-//! `requests=auto`: methods that receive requests, messages and scheduled jobs (module `requests`).
+//! `requests=auto`: methods that receive requests, messages and scheduled jobs (module `request_entries`).
 //!
 //! A hook at the method's entry opens a request; hooks at its ends close it, exceptions included.
 
-use lucce_bytecode::{HelperMethod, MethodCall};
+use lucce_bytecode::HelperMethod;
 
 use super::request_entries::find_request_entry;
 use crate::helpers::{BEGIN_REQUEST, BEGIN_REQUEST_OF, END_REQUEST, END_REQUEST_FROM_VM};
@@ -14,14 +14,6 @@ use super::{AnalyzedMethod, EventHooks};
 pub(super) struct RequestHooks;
 
 impl EventHooks for RequestHooks {
-    fn call_site_kind(
-        &self,
-        _at: &AnalyzedMethod<'_>,
-        _call: &MethodCall<'_>,
-    ) -> Option<HookSiteKind> {
-        None
-    }
-
     fn find_places(&self, at: &AnalyzedMethod<'_>) -> Vec<HookPlace> {
         let entry = find_request_entry(at).map(|entry| HookPlace {
             bci: 0,

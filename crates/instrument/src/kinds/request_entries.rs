@@ -267,7 +267,7 @@ fn join_paths(base: &str, path: &str) -> String {
 }
 
 #[cfg(test)]
-mod requests_tests {
+mod request_entries_tests {
     use super::*;
 
     #[test]
