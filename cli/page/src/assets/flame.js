@@ -715,10 +715,10 @@ function colourOfChange(change, dark, pale) {
   return dark ? `hsl(${hue} ${Math.round(75 * coloured)}% ${Math.round(30 + 12 * strength)}%)` : `hsl(${hue} ${Math.round(85 * coloured)}% ${Math.round(90 - 24 * strength)}%)`;
 }
 
-/** A name in so many letters: without its package, without its class, or cut. */
+/** A name in so many letters: without its package, without its class, or cut. Folded frames are no name, and are cut. */
 function fitting(name, letters) {
   if (name.length <= letters) return name;
-  const parts = name.split(".");
+  const parts = name.startsWith("…") ? [name] : name.split(".");
   for (let from = 1; from < parts.length; from++) {
     const short = parts.slice(from).join(".");
     if (short.length <= letters) return short;
