@@ -162,18 +162,23 @@ impl RunComparison {
 
     /// A remark that there is nothing to compare; the options may be mistyped.
     fn empty_remark(&self, selection: &Selection) -> Option<CompareRemark> {
-        let mut runs = 0..self.merged.runs.len();
-        let is_there = |run| {
+        let has_match = |run| {
             let mut selected = self
                 .merged
                 .filter_counters(run, |row| self.is_selected(row));
             selected.next().is_some()
         };
-        if runs.any(is_there) {
+        let nothing = selection.nothing_matches(&self.kind);
+        if (self.old..self.merged.runs.len()).any(has_match) {
             return None;
         }
-        let text = format!("{} in any run", selection.nothing_matches(&self.kind));
-        Some(CompareRemark::new(RemarkSeverity::Incomparable, text))
+        let (severity, place) = match (0..self.old).any(has_match) {
+            // The new version may do without these events.
+            true if !selection.counts.has_filters() => return None,
+            true => (RemarkSeverity::Different, "in the new runs"),
+            false => (RemarkSeverity::Incomparable, "in any run"),
+        };
+        Some(CompareRemark::new(severity, format!("{nothing} {place}")))
     }
 
     /// The frames of a context, innermost first.

@@ -43,6 +43,9 @@ pub struct GateArgs {
     /// Judge runs with dropped events or a missing end (the JVM was killed or still runs)
     #[arg(long)]
     allow_incomplete: bool,
+    /// Judge runs of different programs, and new runs without any event of the selection
+    #[arg(long)]
+    allow_different: bool,
     #[command(flatten)]
     what: CompareArgs,
     /// Print one JSON object
@@ -70,8 +73,10 @@ struct GateResult<'c> {
     /// Further remarks on the runs.
     remarks: Vec<String>,
     runs: &'c [RunFacts],
-    /// The contexts that grew.
+    /// The contexts that grew most.
     grown: Vec<ChangeRow>,
+    /// Number and sum of the other contexts that grew.
+    other_grown: (usize, f64),
 }
 
 /// The judged sums.
@@ -161,12 +166,12 @@ impl<'c> GateResult<'c> {
             max_growth: args.max_growth,
         };
         let grew = sums.has_grown();
-        let (grown, lines) = match grew {
+        let ((grown, other_grown), lines) = match grew {
             true => (
                 collect_grown_rows(compared, args.top),
                 compared.lines_remark(),
             ),
-            false => (Vec::new(), None),
+            false => ((Vec::new(), (0, 0.0)), None),
         };
         let (doubts, remarks): (Vec<_>, Vec<_>) = compared
             .remarks
@@ -188,6 +193,7 @@ impl<'c> GateResult<'c> {
             remarks: remarks.collect(),
             runs: &compared.facts,
             grown,
+            other_grown,
         }
     }
 
@@ -203,6 +209,7 @@ impl<'c> GateResult<'c> {
             remarks: Vec::new(),
             runs: &[],
             grown: Vec::new(),
+            other_grown: (0, 0.0),
         }
     }
 }
@@ -243,6 +250,7 @@ fn is_doubt(remark: &CompareRemark, args: &GateArgs) -> bool {
     match remark.severity {
         RemarkSeverity::Note => false,
         RemarkSeverity::Incomplete => !args.allow_incomplete,
+        RemarkSeverity::Different => !args.allow_different,
         RemarkSeverity::Incomparable => true,
     }
 }
@@ -250,36 +258,39 @@ fn is_doubt(remark: &CompareRemark, args: &GateArgs) -> bool {
 fn format_reason(doubt: &CompareRemark) -> String {
     match doubt.severity {
         RemarkSeverity::Incomplete => format!("{} (--allow-incomplete judges it)", doubt.text),
+        RemarkSeverity::Different => format!("{} (--allow-different judges it)", doubt.text),
         RemarkSeverity::Note | RemarkSeverity::Incomparable => doubt.text.clone(),
     }
 }
 
-/// The title: `alloc per request through com\.acme\.`
+/// The title: `alloc per request of byte\[\] through com\.acme\. with route=GET /`
 fn format_title(kind: &str, what: &CompareArgs) -> String {
+    let counts = &what.selection.counts;
+    let patterns = &counts.patterns;
     let per = what.per.as_ref();
-    let through = what.selection.counts.patterns.through.as_ref();
-    format!(
-        "{}{}{}",
-        EscapedText(kind),
-        per.map_or_else(String::new, |per| format!(" per {}", EscapedText(per))),
-        // The pattern as typed: its backslashes are not escapes of a name.
-        through.map_or_else(String::new, |through| {
-            format!(" through {}", EscapedLine(&through.to_string()))
-        })
-    )
+    let per = per.map(|per| format!(" per {}", EscapedText(per)));
+    // Patterns as typed: their backslashes are not escapes of a name.
+    let of_type = patterns.type_pattern.as_ref();
+    let of_type = of_type.map(|of| format!(" of {}", EscapedLine(of.as_str())));
+    let through = patterns.through.as_ref();
+    let through = through.map(|through| format!(" through {}", EscapedLine(through.as_str())));
+    let tags = counts.tagged.pairs().iter();
+    let tags = tags.map(|tag| format!(" with {}", EscapedText(tag)));
+    let parts = per.into_iter().chain(of_type).chain(through).chain(tags);
+    format!("{}{}", EscapedText(kind), parts.collect::<String>())
 }
 
-/// The contexts that grew.
-fn collect_grown_rows(compared: &RunComparison, top: usize) -> Vec<ChangeRow> {
+/// The contexts that grew most; number and sum of the others that grew.
+fn collect_grown_rows(compared: &RunComparison, top: usize) -> (Vec<ChangeRow>, (usize, f64)) {
     let top = if top == 0 { usize::MAX } else { top };
     let changes = compared.list_changes(GroupBy::Context);
     let shifts = compared.line_shifts(&changes);
-    let grown = changes
-        .iter()
-        .filter(|change| change.difference() > 0.0)
-        .take(top);
-    let row = |change| ChangeRow::new(compared, change, &shifts);
-    grown.map(row).collect()
+    let grown = changes.iter().filter(|change| change.difference() > 0.0);
+    let grown: Vec<_> = grown.collect();
+    let (largest, others) = grown.split_at(top.min(grown.len()));
+    let row = |change: &&_| ChangeRow::new(compared, change, &shifts);
+    let sum = others.iter().map(|change| change.difference()).sum();
+    (largest.iter().map(row).collect(), (others.len(), sum))
 }
 
 #[cfg(test)]

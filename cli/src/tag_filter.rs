@@ -24,6 +24,11 @@ impl TagFilterArgs {
         self.tag.is_empty()
     }
 
+    /// The selected tags, `KEY=VALUE`.
+    pub fn pairs(&self) -> &[String] {
+        &self.tag
+    }
+
     /// Limits the profile to events with the selected tags.
     pub fn apply(&self, log: &Path, profile: &mut Profile) -> Result<(), CommandError> {
         if self.is_unrestricted() {

@@ -8,8 +8,8 @@ use lucce_decoder::{
     ALLOC, KindTotal, Profile, explain_sample_bias, read_counting_delay, read_recorded_options,
     read_sampled_bytes, summarize_bursts,
 };
-use lucce_options::kinds::OBJECTS;
-use lucce_options::{AllocationSampling, RecordingOptions};
+use lucce_options::kinds::{ALL, EventKindInfo, EventKindSet, OBJECTS};
+use lucce_options::{AllocationSampling, ControlMode, RecordingOptions};
 use serde::Serialize;
 
 use super::super::output::{format_plural, grouped};
@@ -37,6 +37,9 @@ pub struct RunFacts {
     /// Whether objects of the VM itself and of native code are counted.
     #[serde(skip)]
     has_vm_objects: bool,
+    /// The kinds that the run recorded from the start; `None`: a log without options, or counting came later.
+    #[serde(skip)]
+    recorded: Option<EventKindSet>,
     /// The part of the run that options left out, if any.
     #[serde(skip)]
     part: Option<String>,
@@ -49,6 +52,8 @@ pub enum RemarkSeverity {
     Note,
     /// A run lacks events, so sums are too small by an unknown amount.
     Incomplete,
+    /// The runs are of different programs, or one side has no event of the selection.
+    Different,
     /// The sums are not comparable.
     Incomparable,
 }
@@ -99,7 +104,8 @@ impl RunFacts {
             sample_bias: explain_sample_bias(profile),
             damage: profile.damage.as_ref().map(ToString::to_string),
             kinds: profile.counted_kinds(),
-            has_vm_objects: options.is_some_and(|options| selects_vm_objects(&options)),
+            has_vm_objects: options.as_ref().is_some_and(selects_vm_objects),
+            recorded: options.as_ref().and_then(recorded_kinds),
             part: bursts.or(delay).or_else(|| scope.cloned()),
         }
     }
@@ -145,6 +151,17 @@ impl RunFacts {
         remarks
     }
 
+    /// Whether the run may have counted the kind; true for kinds of the program itself.
+    fn is_recorded(&self, kind: &str) -> bool {
+        let writes_kind =
+            |known: &&EventKindInfo| known.log_kinds.iter().any(|log| log.is_kind(kind));
+        let mut writers = ALL.into_iter().filter(writes_kind).peekable();
+        let Some(recorded) = self.recorded else {
+            return true;
+        };
+        writers.peek().is_none() || writers.any(|writer| recorded.contains(writer))
+    }
+
     fn sampling_interval(&self, kind: &str) -> Option<u64> {
         self.sampled_bytes.filter(|_| ALLOC.is_kind(kind))
     }
@@ -169,6 +186,11 @@ impl RunFacts {
     }
 }
 
+/// The kinds that a run records all the time; `None`: `lucce ctl` may add kinds.
+fn recorded_kinds(options: &RecordingOptions) -> Option<EventKindSet> {
+    (options.ctl != ControlMode::All).then(|| options.events.kinds())
+}
+
 /// Whether the run's options select objects that the VM makes for itself.
 fn selects_vm_objects(options: &RecordingOptions) -> bool {
     options.events.has_kind(&OBJECTS) || options.attached_alloc == Some(AllocationSampling::Every)
@@ -180,14 +202,11 @@ pub fn all_remarks(runs: &[RunFacts], kind: &str, is_whole: bool) -> Vec<Compare
     // A log may be given twice; each remark is kept once.
     let mut seen = HashSet::new();
     remarks.retain(|remark| seen.insert(remark.text.clone()));
-    let differ = [
-        difference_text(runs, "programs", RunFacts::program_name),
-        difference_text(runs, "JVMs", |run| {
-            run.jvm.as_ref().map(|jvm| EscapedText(jvm).to_string())
-        }),
-    ];
-    let differences = differ.into_iter().flatten();
-    remarks.extend(differences.map(|text| CompareRemark::new(RemarkSeverity::Note, text)));
+    remarks.extend(program_remark(runs));
+    let jvms = difference_text(runs, "JVMs", |run| {
+        run.jvm.as_ref().map(|jvm| EscapedText(jvm).to_string())
+    });
+    remarks.extend(jvms.map(|text| CompareRemark::new(RemarkSeverity::Note, text)));
     remarks.extend(counting_remark(runs, kind));
     remarks.extend(unit_remark(runs, kind));
     if is_whole {
@@ -205,6 +224,28 @@ fn difference_text(
     let all: BTreeSet<String> = runs.iter().filter_map(of).collect();
     let all: Vec<String> = all.into_iter().collect();
     (all.len() > 1).then(|| format!("the {what} differ: {}", all.join(", ")))
+}
+
+/// A remark if runs are of different programs. An archive of another version is the same program.
+fn program_remark(runs: &[RunFacts]) -> Option<CompareRemark> {
+    let names = runs.iter().filter_map(RunFacts::program_name);
+    let programs: BTreeSet<String> = names.map(|name| strip_version(&name).to_owned()).collect();
+    let text = difference_text(runs, "programs", RunFacts::program_name);
+    let text = text.filter(|_| programs.len() > 1);
+    text.map(|text| CompareRemark::new(RemarkSeverity::Different, text))
+}
+
+/// `shop` of `shop-1.4.2-SNAPSHOT.jar`; other names are returned as they are.
+fn strip_version(name: &str) -> &str {
+    let Some(archive) = name.strip_suffix(".jar").or(name.strip_suffix(".war")) else {
+        return name;
+    };
+    let is_version = |(at, _): &(usize, &str)| {
+        let rest = archive.get(at + 1..).unwrap_or_default();
+        rest.starts_with(|first: char| first.is_ascii_digit())
+    };
+    let version = archive.match_indices('-').find(is_version);
+    version.map_or(archive, |(at, _)| archive.get(..at).unwrap_or(archive))
 }
 
 /// A remark if runs counted differently: samples see objects that were really allocated, hooks see all that the code
@@ -233,15 +274,22 @@ fn unit_remark(runs: &[RunFacts], kind: &str) -> Option<CompareRemark> {
     units.map(|text| CompareRemark::new(RemarkSeverity::Incomparable, text))
 }
 
-/// Remarks on runs without allocations: every JVM allocates, so they were not counted.
+/// Remarks on runs that did not count the kind. Every JVM allocates, so a run without allocations did not count them.
 fn uncounted_remarks(runs: &[RunFacts], kind: &str) -> Vec<CompareRemark> {
-    let is_counted = |run: &&RunFacts| run.event_count(kind) > 0;
-    if !ALLOC.is_kind(kind) || !runs.iter().any(|run| is_counted(&run)) {
+    let has_events = |run: &&RunFacts| run.event_count(kind) > 0;
+    if !runs.iter().any(|run| has_events(&run)) {
         return Vec::new();
     }
-    let without = runs.iter().filter(|run| !is_counted(run));
+    let is_counted = |run: &RunFacts| !ALLOC.is_kind(kind) && run.is_recorded(kind);
+    let without = runs
+        .iter()
+        .filter(|run| !has_events(run) && !is_counted(run));
     let remark = |run: &RunFacts| {
-        let text = format!("{}: no allocation was counted", EscapedText(&run.file));
+        let file = EscapedText(&run.file);
+        let text = match ALLOC.is_kind(kind) {
+            true => format!("{file}: no allocation was counted"),
+            false => format!("{file}: {} was not recorded", EscapedText(kind)),
+        };
         CompareRemark::new(RemarkSeverity::Incomparable, text)
     };
     without.map(remark).collect()
@@ -298,6 +346,7 @@ mod run_facts_tests {
                 count: 1,
             }],
             has_vm_objects: false,
+            recorded: None,
             part: None,
         }
     }
@@ -324,6 +373,27 @@ mod run_facts_tests {
     }
 
     #[test]
+    fn another_program_is_distinguished_from_another_version() {
+        let of = |command: &str| RunFacts {
+            command: Some(command.into()),
+            ..run("a", "alloc", "bytes")
+        };
+        let versions = [
+            of("lib/shop-1.2.jar"),
+            of("shop-1.3-SNAPSHOT.jar 9"),
+            of("shop.jar"),
+        ];
+        assert_eq!(remark_texts(&versions, "alloc"), []);
+        let text = "the programs differ: app.Load, app.Server".to_owned();
+        assert_eq!(
+            remark_texts(&[of("app.Load 3"), of("app.Server")], "alloc"),
+            [(RemarkSeverity::Different, text)]
+        );
+        let names = ["shop-web.jar", "shop-3d-1.jar", "app.Main", "-1.jar"].map(strip_version);
+        assert_eq!(names, ["shop-web", "shop", "app.Main", ""]);
+    }
+
+    #[test]
     fn units_and_bursts_are_distinguished() {
         let units = [run("a", "job", ""), run("b", "job", "ms")];
         let text = "the units of job differ: ms, none".to_owned();
@@ -341,6 +411,29 @@ mod run_facts_tests {
             remark_texts(&runs, "job"),
             [(RemarkSeverity::Incomparable, text)]
         );
+    }
+
+    #[test]
+    fn a_run_that_did_not_record_the_kind_is_distinguished() {
+        let with_options = |file: &str, options: &str| RunFacts {
+            kinds: Vec::new(),
+            recorded: recorded_kinds(&RecordingOptions::parse_recorded(options)),
+            ..run(file, "lock", "ns")
+        };
+        let text = "b: lock was not recorded".to_owned();
+        let runs = [run("a", "lock", "ns"), with_options("b", "events=alloc")];
+        assert_eq!(
+            remark_texts(&runs, "lock"),
+            [(RemarkSeverity::Incomparable, text)]
+        );
+        for (kind, options) in [
+            ("lock", "events=alloc+lock"),
+            ("lock", "events=alloc,ctl=all"),
+            ("job", "events=alloc"),
+        ] {
+            let runs = [run("a", kind, ""), with_options("b", options)];
+            assert_eq!(remark_texts(&runs, kind), [], "{kind} {options}");
+        }
     }
 
     #[test]

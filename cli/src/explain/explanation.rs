@@ -30,6 +30,11 @@ pub struct Explanation<'f> {
     largest_line: Option<LargestLine<'f>>,
     /// Detectors without data.
     not_looked_for: Vec<SkippedDetector>,
+    /// Why leaks cannot be excluded, if none was found.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    open_leaks: Option<String>,
+    #[serde(skip)]
+    has_no_events: bool,
     /// The sampling interval in bytes, if counts of allocations are estimated.
     #[serde(skip_serializing_if = "Option::is_none")]
     sampled_bytes: Option<u64>,
@@ -105,6 +110,8 @@ pub fn explain_run<'f>(
                 kinds: detector.kinds,
             })
             .collect(),
+        open_leaks: None,
+        has_no_events: !run.has_events(),
         sampled_bytes: read_sampled_bytes(profile),
     }
 }
@@ -154,6 +161,12 @@ fn find_largest_line<'f>(run: &PreparedRun<'f>) -> Option<LargestLine<'f>> {
 }
 
 impl Explanation<'_> {
+    /// Adds why leaks cannot be excluded.
+    pub fn with_open_leaks(mut self, reason: Option<String>) -> Self {
+        self.open_leaks = reason;
+        self
+    }
+
     pub fn write(&self, out: &mut impl Write) -> io::Result<()> {
         self.head.write(out)?;
         for line in self.summary_lines() {
@@ -184,8 +197,12 @@ impl Explanation<'_> {
                     largest.kind,
                     largest.frame
                 ),
+                None if self.has_no_events => "no events were counted".to_owned(),
                 None => "nothing stands out: no event below the program's own code".to_owned(),
             });
+        }
+        if let Some(reason) = &self.open_leaks {
+            lines.push(format!("leaks: {reason}"));
         }
         if !self.not_looked_for.is_empty() {
             let names: Vec<_> = self

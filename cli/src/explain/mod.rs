@@ -25,11 +25,12 @@ use lucce_decoder::{TraceTree, analyze_leaks};
 use lucce_options::units::parse_duration;
 
 use super::agent_path::agent_path;
+use super::amounts::format_amount;
 use super::attach::{agent_options, attach_agent};
 use super::classes::ClassFilterArgs;
-use super::leaks::{collect_heap, request_snapshot};
+use super::leaks::{announce_collection, collect_heap, describe_open_leaks, request_snapshot};
 use super::list::{find_pid, list_jvms, query_agent};
-use super::output::{lock_stdout, write_json};
+use super::output::{format_plural, lock_stdout, write_json};
 use super::progress::ProgressMeter;
 use super::record::{RecordingEnd, wait_for_end};
 use super::recording_args::RecordingArgs;
@@ -184,14 +185,26 @@ fn wait_and_collect(
     duration: Duration,
     collects: bool,
 ) -> Result<(), CommandError> {
-    let parts = if collects { COLLECTIONS } else { 1 };
-    for _ in 0..parts {
-        if wait_for_end(pid, log, duration / parts) != RecordingEnd::DurationElapsed {
-            return Ok(());
+    if !collects {
+        wait_for_end(pid, log, duration);
+        return Ok(());
+    }
+    announce_collection(pid, &format!("its whole heap {COLLECTIONS} times"))?;
+    let mut pauses = Vec::new();
+    for _ in 0..COLLECTIONS {
+        if wait_for_end(pid, log, duration / COLLECTIONS) != RecordingEnd::DurationElapsed {
+            break;
         }
-        if collects {
-            collect_heap(pid)?;
-        }
+        pauses.extend(collect_heap(pid)?);
+    }
+    if let Some(longest) = pauses.iter().max() {
+        let sum: Duration = pauses.iter().sum();
+        print_diagnostic(format!(
+            "{}: {} in sum, {} at most",
+            format_plural(pauses.len() as u64, "collection"),
+            format_amount(sum.as_nanos() as f64, "ns"),
+            format_amount(longest.as_nanos() as f64, "ns")
+        ));
     }
     Ok(())
 }
@@ -206,7 +219,12 @@ fn explain_log(log: &Path, args: &ExplainArgs) -> Result<CommandStatus, CommandE
     let paths = insert_traces(&contexts, &leaks, &mut traces);
     let run = PreparedRun::from_profile(&profile, &contexts, &leaks, &traces, &paths);
     let most = if args.top == 0 { usize::MAX } else { args.top };
+    let mut open_leaks = describe_open_leaks(&profile, &leaks);
+    if let (Some(reason), false) = (&mut open_leaks, profile.ended) {
+        reason.push_str(" (lucce explain JVM --gc collects the heap)");
+    }
     let explanation = explain_run(&profile, &run, &log.display().to_string(), most);
+    let explanation = explanation.with_open_leaks(open_leaks);
     if let Some(page) = &args.out {
         view::write_page_file(page, &explanation.to_page())?;
     }

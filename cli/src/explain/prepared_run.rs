@@ -178,7 +178,7 @@ impl<'f> PreparedRun<'f> {
             .into_iter()
             .for_each(|kind| run.add_recorded_kind(kind));
         run.sampled_bytes = read_sampled_bytes(profile);
-        run.duration_ns = profile.stat_value("run.millis").saturating_mul(1_000_000);
+        run.duration_ns = measure_duration(profile).saturating_mul(1_000_000);
         run
     }
 
@@ -338,6 +338,10 @@ impl<'f> PreparedRun<'f> {
         self.totals.get(kind).copied().unwrap_or_default()
     }
 
+    pub fn has_events(&self) -> bool {
+        !self.totals.is_empty()
+    }
+
     pub fn has_kind(&self, kind: &str) -> bool {
         self.kinds.contains(&kind)
     }
@@ -361,6 +365,22 @@ impl<'f> PreparedRun<'f> {
     pub fn duration_ns(&self) -> u64 {
         self.duration_ns
     }
+}
+
+/// Milliseconds of a run; of one that goes on or was killed, until the VM's counts or the live objects were read last.
+fn measure_duration(profile: &Profile) -> u64 {
+    let millis = profile.stat_value("run.millis");
+    if millis > 0 {
+        return millis;
+    }
+    let start = profile.header.start / 1_000_000;
+    let counts = profile.vm_counts.iter();
+    let counted = counts.map(|count| (count.at / 1_000_000).saturating_sub(start));
+    let census = profile.followed_objects.last_census();
+    counted
+        .chain(census.map(|census| census.record.millis))
+        .max()
+        .unwrap_or(0)
 }
 
 /// Whether a frame is a line of the program's source. Generated classes have none.

@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::super::amounts::{format_change as signed, format_growth};
 use super::super::compare::{ChangeRow, RunFacts};
+use super::super::output::format_plural;
 use super::{GateResult, GateSums, GateVerdict};
 
 /// The output of `--json`.
@@ -66,6 +67,14 @@ impl GateResult<'_> {
                 "\n{}\n{shift}{}",
                 self.format_row_head(row),
                 row.trace_text()
+            );
+        }
+        if let (others @ 1.., sum) = self.other_grown {
+            let _ = writeln!(
+                text,
+                "\n{} grew, {} in sum (--top 0); by method: lucce diff --no-lines --by method",
+                format_plural(others as u64, "more context"),
+                signed(sum, self.unit())
             );
         }
         text
@@ -222,6 +231,7 @@ mod result_formats_tests {
             remarks: Vec::new(),
             runs: &[],
             grown: vec![row("a.B<x>[]", vec![frame])],
+            other_grown: (2, 12.0),
         }
     }
 
@@ -239,6 +249,7 @@ mod result_formats_tests {
     fn passed_gates_are_reported() {
         let result = GateResult {
             grown: Vec::new(),
+            other_grown: (0, 0.0),
             ..result_of(GateVerdict::Passed)
         };
         assert!(result.to_text().starts_with("passed: alloc"));

@@ -22,6 +22,7 @@ use lucce_decoder::{
 use lucce_options::units::parse_interval;
 use lucce_page::{AliveTable, LeaksText};
 
+use super::amounts::format_amount;
 use super::classes::ClassFilterArgs;
 use super::holders::{SearchLimits, find_holders, parse_pause_budget};
 use super::output::{format_plural, lock_stdout, write_json};
@@ -34,7 +35,7 @@ use exhaustion::HeapExhaustion;
 use report::{LeaksReport, SUSPECTS};
 use watch::LeaksSource;
 
-pub use snapshot_request::{collect_heap, request_snapshot};
+pub use snapshot_request::{announce_collection, collect_heap, request_snapshot};
 
 /// Rank contexts by the evidence that their objects leak, and print the evidence.
 ///
@@ -49,8 +50,8 @@ pub use snapshot_request::{collect_heap, request_snapshot};
   lucce leaks run-1234.lucce --type 'com\\.acme\\.Session' --through 'com\\.acme\\.'
   lucce leaks --gc 1234            collects the whole heap first")]
 pub struct LeaksArgs {
-    /// Log of a run, or process id of a JVM that has the agent
-    #[arg(value_name = "FILE|PID")]
+    /// Log of a run; or a JVM that has the agent: its process id, its main class or jar, or the end of one
+    #[arg(value_name = "FILE|JVM")]
     source: LeaksSource,
     /// Follow the log until its JVM has ended
     #[arg(long)]
@@ -84,6 +85,16 @@ pub struct LeaksArgs {
     classes: ClassFilterArgs,
 }
 
+/// Collects the JVM's whole heap; prints the expected and the actual cost.
+fn collect_heap_aloud(pid: u32) -> Result<(), CommandError> {
+    announce_collection(pid, "its whole heap now")?;
+    if let Some(took) = collect_heap(pid)? {
+        let took = format_amount(took.as_nanos() as f64, "ns");
+        print_diagnostic(format!("the collection took {took}"));
+    }
+    Ok(())
+}
+
 pub fn run(args: &LeaksArgs) -> Result<CommandStatus, CommandError> {
     if args.order.sort.is_some() && !args.alive {
         let text = "--sort is for --alive: suspects are sorted by their evidence";
@@ -94,7 +105,7 @@ pub fn run(args: &LeaksArgs) -> Result<CommandStatus, CommandError> {
         return watch::watch_leaks(&log, args);
     }
     match (&args.source, args.gc) {
-        (LeaksSource::Process(pid), true) => snapshot_request::collect_heap(*pid)?,
+        (LeaksSource::Process(pid), true) => collect_heap_aloud(*pid)?,
         (LeaksSource::Process(pid), false) => snapshot_request::request_snapshot(*pid),
         (LeaksSource::File(_), true) => {
             let text = "--gc asks a JVM that runs: name its process id";
@@ -129,6 +140,13 @@ pub fn leaks_text(profile: &Profile, pid: Option<u32>) -> LeaksText {
         }),
         ..report.to_text()
     }
+}
+
+/// Why leaks cannot be excluded, with the largest suspect. `None`: leaks were found or excluded, or no objects were followed.
+pub fn describe_open_leaks(profile: &Profile, leaks: &LeakAnalysis) -> Option<String> {
+    let is_open = leaks.findings.is_empty() && profile.meta.contains_key("leak.interval");
+    let report = is_open.then(|| LeaksReport::new(profile, leaks, 0, 0))?;
+    report.describe_open()
 }
 
 /// The live objects at the last census. `pid`: the JVM, if it runs. `None`: the log has no census.

@@ -292,6 +292,21 @@ impl LeaksReport {
         self.write_notes(out)
     }
 
+    /// `not proven: 0 collections of the old generation of the 4 that are needed; largest suspect: 914 × byte[], 7.50 MB, at …`.
+    /// `None`: a leak is excluded.
+    pub fn describe_open(&self) -> Option<String> {
+        if self.is_denied() {
+            return None;
+        }
+        let reason = self.missing.as_ref().or(self.unproven.as_ref());
+        let reason = reason.map_or_else(String::new, |reason| format!(": {reason}"));
+        // Most bytes first.
+        let mut open = self.suspects.iter();
+        let suspect = open.find(|row| row.verdict != VerdictWord::Steady);
+        let suspect = suspect.map(|row| format!("; largest suspect: {}", row.describe_place()));
+        Some(format!("not proven{reason}{}", suspect.unwrap_or_default()))
+    }
+
     /// Whether a leak is excluded: the snapshots suffice, and there is no evidence.
     fn is_denied(&self) -> bool {
         let all: u64 = self.suspects.iter().map(|row| row.bytes).sum();

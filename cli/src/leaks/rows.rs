@@ -280,6 +280,18 @@ impl SuspectRow {
         }
     }
 
+    /// `about 7.50 MB, 914 objects of byte[] at com.acme.Sessions.open(Sessions.java:13)`
+    pub(super) fn describe_place(&self) -> String {
+        let at = self.at.as_ref();
+        let at = at.map_or_else(String::new, |frame| format!(" at {frame}"));
+        format!(
+            "about {}, {} of {}{at}",
+            estimated_bytes(self.bytes),
+            format_plural(round_estimate(self.objects), "object"),
+            EscapedText(&self.class)
+        )
+    }
+
     pub(super) fn describe_verdict(&self) -> String {
         let ages = format_plural(self.generations, "age");
         match (self.verdict, &self.missing) {

@@ -1,5 +1,7 @@
 //! Requests a census from the agent in a running JVM, on demand after a collection of the whole heap.
 
+use std::time::Duration;
+
 use lucce_control::{ControlCommand, LeaksRequest, send_command};
 use serde::Deserialize;
 
@@ -22,11 +24,11 @@ pub fn request_snapshot(pid: u32) {
     let _ = send_command(pid, &ControlCommand::Leaks(LeaksRequest::Look));
 }
 
-/// Collects the JVM's whole heap; prints the expected and the actual cost.
+/// Prints what a collection of the JVM's heap is expected to cost. `what`: `its whole heap now`
 ///
 /// # Errors
 /// The JVM cannot be reached, or refuses.
-pub fn collect_heap(pid: u32) -> Result<(), CommandError> {
+pub fn announce_collection(pid: u32, what: &str) -> Result<(), CommandError> {
     let cost = request_leaks(pid, LeaksRequest::Cost)?;
     let heap = match (cost.heap_bytes, cost.max_heap_bytes) {
         (Some(used), Some(most)) => format!(
@@ -37,13 +39,17 @@ pub fn collect_heap(pid: u32) -> Result<(), CommandError> {
         ),
         _ => "the program stands still until it has ended".to_owned(),
     };
-    print_diagnostic(format!("JVM {pid} collects its whole heap now; {heap}"));
-    let done = request_leaks(pid, LeaksRequest::Collect)?;
-    if let Some(micros) = done.collection_us {
-        let took = format_amount(micros as f64 * 1e3, "ns");
-        print_diagnostic(format!("the collection took {took}"));
-    }
+    print_diagnostic(format!("JVM {pid} collects {what}; {heap}"));
     Ok(())
+}
+
+/// Collects the JVM's whole heap. Returns its time; `None`: the agent does not report it.
+///
+/// # Errors
+/// The JVM cannot be reached, or refuses.
+pub fn collect_heap(pid: u32) -> Result<Option<Duration>, CommandError> {
+    let done = request_leaks(pid, LeaksRequest::Collect)?;
+    Ok(done.collection_us.map(Duration::from_micros))
 }
 
 fn request_leaks(pid: u32, request: LeaksRequest) -> Result<LeaksAnswer, CommandError> {

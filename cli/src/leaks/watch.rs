@@ -11,6 +11,7 @@ use lucce_decoder::LeakAnalysis;
 use super::{
     LeaksArgs, find_missing_evidence, is_starting, print_report, read_leaks, report_outcome,
 };
+use crate::list::{find_pid, list_jvms};
 use crate::output::lock_stdout;
 use crate::process;
 use crate::{CommandError, CommandStatus, print_diagnostic};
@@ -25,10 +26,15 @@ pub enum LeaksSource {
 impl FromStr for LeaksSource {
     type Err = std::convert::Infallible;
 
-    /// A file's name may also be a number.
+    /// A file's name may also be a number, or the name of a JVM.
     fn from_str(text: &str) -> Result<LeaksSource, Self::Err> {
-        let process = text.parse().ok().filter(|_| !Path::new(text).exists());
-        Ok(process.map_or_else(|| LeaksSource::File(text.into()), LeaksSource::Process))
+        let file = || LeaksSource::File(text.into());
+        if Path::new(text).exists() {
+            return Ok(file());
+        }
+        let pid = text.parse().ok();
+        let pid = pid.or_else(|| find_pid(text, &list_jvms()).ok());
+        Ok(pid.map_or_else(file, LeaksSource::Process))
     }
 }
 
