@@ -17,12 +17,17 @@ pub fn grouped(number: u64) -> String {
 /// `1 object`, `2 objects`, `2 classes`.
 #[must_use]
 pub fn format_plural(number: u64, thing: &str) -> String {
-    let s = match number {
-        1 => "",
-        _ if thing.ends_with('s') => "es",
-        _ => "s",
+    let is_consonant = |before: &str| !before.ends_with(['a', 'e', 'i', 'o', 'u']);
+    let stem = thing
+        .strip_suffix('y')
+        .filter(|before| is_consonant(before));
+    let (stem, ending) = match (number, stem) {
+        (1, _) => (thing, ""),
+        (_, Some(stem)) => (stem, "ies"),
+        _ if thing.ends_with('s') => (thing, "es"),
+        _ => (thing, "s"),
     };
-    format!("{} {thing}{s}", grouped(number))
+    format!("{} {stem}{ending}", grouped(number))
 }
 
 /// The part in percent; 0 of nothing.
@@ -45,5 +50,7 @@ mod numbers_tests {
         assert_eq!(format_plural(1, "node"), "1 node");
         assert_eq!(format_plural(1000, "node"), "1,000 nodes");
         assert_eq!(format_plural(0, "class"), "0 classes");
+        assert_eq!(format_plural(2, "entry"), "2 entries");
+        assert_eq!(format_plural(2, "day"), "2 days");
     }
 }
