@@ -384,10 +384,10 @@ pub(super) fn describe_missing(missing: MissingEvidence) -> String {
             format_plural(seen, "collection")
         ),
         MissingEvidence::EarlySnapshots { first_percent } => format!(
-            "the first collection of the old generation came after {first_percent}% of all collections"
+            "no collections of the old generation near one third and two thirds of the run; the first came after {first_percent}% of all collections"
         ),
         MissingEvidence::LateSnapshots { last_percent } => format!(
-            "the last collection of the old generation came after {last_percent}% of all collections"
+            "no collection of the old generation near the end of the run; the last came after {last_percent}% of all collections"
         ),
     }
 }
