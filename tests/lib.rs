@@ -1,5 +1,6 @@
 //! What the whole-system tests stand on: the JDKs, the agent, the command, one run of either.
 
+pub mod cpu_time;
 mod lucce;
 mod run;
 mod setup;

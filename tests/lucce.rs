@@ -1,13 +1,13 @@
 //! The `lucce` command.
 
 use std::ffi::OsStr;
-use std::io::Write;
+use std::io::{self, Read, Write};
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 
 use serde_json::Value;
 
-use crate::{Checked, Setup, ensure};
+use crate::{Checked, Setup, cpu_time, ensure};
 
 #[derive(Clone, Copy)]
 pub struct Lucce<'a> {
@@ -26,7 +26,11 @@ impl<'a> Lucce<'a> {
     /// # Errors
     /// It cannot be started.
     pub fn run(self, args: &[impl AsRef<OsStr>]) -> Result<Output, String> {
-        let output = self.command().args(args).stdin(Stdio::null()).output();
+        let mut command = self.command();
+        command.args(args).stdin(Stdio::null());
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let child = command.spawn();
+        let output = child.and_then(wait_with_output);
         output.map_err(|e| format!("cannot start lucce: {e}"))
     }
 
@@ -46,7 +50,7 @@ impl<'a> Lucce<'a> {
         stdin
             .map_or(Ok(()), |mut stdin| stdin.write_all(input.as_bytes()))
             .map_err(|e| e.to_string())?;
-        child.wait_with_output().map_err(|e| e.to_string())
+        wait_with_output(child).map_err(|e| e.to_string())
     }
 
     /// What it prints.
@@ -99,6 +103,29 @@ impl<'a> Lucce<'a> {
         let errors = String::from_utf8_lossy(&output.stderr);
         Err(format!("lucce check: {checked}\n{errors}"))
     }
+}
+
+/// As `Child::wait_with_output`, and counts the process's CPU time for the test.
+///
+/// # Errors
+/// Its output cannot be read.
+pub fn wait_with_output(mut child: Child) -> io::Result<Output> {
+    let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
+    let (out, err) = (child.stdout.take(), child.stderr.take());
+    std::thread::scope(|scope| {
+        let reader = scope.spawn(|| err.map_or(Ok(0), |mut err| err.read_to_end(&mut stderr)));
+        let read = out.map_or(Ok(0), |mut out| out.read_to_end(&mut stdout));
+        let other = reader.join();
+        let other = other.unwrap_or_else(|_| Err(io::Error::other("the reader panicked")));
+        let both = read.and(other);
+        both.map(|_| ())
+    })?;
+    let status = cpu_time::wait(&mut child)?;
+    Ok(Output {
+        status,
+        stdout,
+        stderr,
+    })
 }
 
 /// Mismatches come first, the counts last.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::{Checked, Jdk, Lucce, Setup, ensure};
+use crate::{Checked, Jdk, Lucce, Setup, cpu_time, ensure};
 
 /// For a JVM that hangs; one that works on a busy machine may take long.
 const LIMIT: Duration = Duration::from_secs(900);
@@ -182,7 +182,7 @@ impl<'a> Java<'a> {
     fn wait(&self, command: &Command, mut child: Child) -> Result<Ended, String> {
         let started = Instant::now();
         loop {
-            let status = child.try_wait().map_err(|e| e.to_string())?;
+            let status = cpu_time::try_wait(&mut child).map_err(|e| e.to_string())?;
             if let Some(status) = status {
                 return Ok(self.ended(command, status.code()));
             }

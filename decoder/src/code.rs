@@ -84,7 +84,7 @@ const NO_TYPE: u32 = u32::MAX;
 
 impl CodeSymbols {
     /// Adds a record about code; ignores other records.
-    pub(crate) fn add_record(&mut self, record: LogRecord<'_>) {
+    pub fn add_record(&mut self, record: LogRecord<'_>) {
         match record {
             LogRecord::Class(r) => self.add_class(r),
             LogRecord::CodeSource(r) => self.add_code_source(&r),

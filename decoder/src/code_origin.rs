@@ -25,28 +25,22 @@ use lucce_tracelog::COMMAND;
 use crate::code::{CodeSymbols, LoadedClass};
 use crate::frame::{CodeOrigin, is_jdk_name};
 use crate::profile::Profile;
-use crate::recorded_options::read_recorded_options;
 
-impl Profile {
-    /// Decides the origin of each class. `app`: the classes of the program; empty: those that the agent's option `app=`
-    /// names, or else those that the rules find.
-    pub fn classify_code(&mut self, app: &PatternList) {
-        let recorded = match app.is_empty() {
-            true => read_recorded_options(self).map(|options| options.app),
-            false => None,
-        };
-        let app = recorded.unwrap_or_else(|| app.clone());
-        let launch = ProgramLaunch::from_facts(&self.meta, &self.code, app);
-        let origins = self.code.loaded_classes();
-        let origins: Vec<_> = origins.map(|class| launch.classify_class(&class)).collect();
-        self.own_places = launch.list_places(&self.code, &origins);
-        self.code.set_class_origins(&origins);
-    }
+/// The origin of each class, in the order of `CodeSymbols::loaded_classes`, and what people know own code by.
+pub(crate) struct ClassOrigins {
+    pub origins: Vec<CodeOrigin>,
+    /// Sorted: `shop.jar!BOOT-INF/classes`, `com.acme.*`.
+    pub own_places: BTreeSet<String>,
+}
 
-    /// What counts as the program's own code, for people, sorted: `shop.jar!BOOT-INF/classes`, `com.acme.*`.
-    #[must_use]
-    pub fn own_code(&self) -> &BTreeSet<String> {
-        &self.own_places
+/// Decides the origin of each class. `app`: the classes of the program; empty: the rules decide.
+pub(crate) fn find_class_origins(profile: &Profile, app: PatternList) -> ClassOrigins {
+    let launch = ProgramLaunch::from_facts(&profile.meta, &profile.code, app);
+    let origins = profile.code.loaded_classes();
+    let origins: Vec<_> = origins.map(|class| launch.classify_class(&class)).collect();
+    ClassOrigins {
+        own_places: launch.list_places(&profile.code, &origins),
+        origins,
     }
 }
 

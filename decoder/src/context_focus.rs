@@ -27,20 +27,17 @@ impl ContextFocus {
     }
 }
 
-impl Profile {
-    /// Finds the focus of each context, in the order of `ids`, on all processors. Without frames, it is empty.
-    #[must_use]
-    pub fn find_focus(&self, ids: &[ContextId]) -> Vec<ContextFocus> {
-        map_contexts(ids, |ids, limits| {
-            let mut fold = FocusFold { profile: self };
-            let mut walker = ContextWalker::new(&self.graph, limits);
-            let mut focus = |id: &ContextId| {
-                let found = walker.walk_context(&mut fold, *id);
-                found.map_or_else(|_| ContextFocus::default(), |(focus, _)| focus)
-            };
-            ids.iter().map(&mut focus).collect()
-        })
-    }
+/// As [`Profile::find_focus`].
+pub(crate) fn find_focus(profile: &Profile, ids: &[ContextId]) -> Vec<ContextFocus> {
+    map_contexts(ids, |ids, limits| {
+        let mut fold = FocusFold { profile };
+        let mut walker = ContextWalker::new(&profile.graph, limits);
+        let mut focus = |id: &ContextId| {
+            let found = walker.walk_context(&mut fold, *id);
+            found.map_or_else(|_| ContextFocus::default(), |(focus, _)| focus)
+        };
+        ids.iter().map(&mut focus).collect()
+    })
 }
 
 struct FocusFold<'p> {

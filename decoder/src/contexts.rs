@@ -10,6 +10,7 @@ use lucce_callgraph::{ContextId, DecodeError, MethodId, SiteId};
 use lucce_contentid::StackId;
 use lucce_tracelog::{EventTypeId, LogDamage};
 
+use crate::context_focus::{self, ContextFocus};
 use crate::events::{ContextCounter, ContextCounters};
 use crate::fingerprint::fold_stacks;
 use crate::fingerprint::{TraceFingerprint, join_halves, split_halves};
@@ -161,6 +162,12 @@ impl Profile {
         (contexts.outside, contexts.unknown) = (aside.outside, aside.unknown);
         contexts.damage = aside.damage;
         contexts
+    }
+
+    /// Finds the focus of each context, in the order of `ids`, on all processors. Without frames, it is empty.
+    #[must_use]
+    pub fn find_focus(&self, ids: &[ContextId]) -> Vec<ContextFocus> {
+        context_focus::find_focus(self, ids)
     }
 
     /// Sums all contexts. Keeps only the content id of each trace in memory.

@@ -13,7 +13,6 @@
 //!   `contexts` (events by trace), `context_focus` (their own code), `origins` (who started a thread), `idle` (threads that wait for work), `tags` (of the program)
 //! - sums: `measure` (what is summed, by what), `kind_totals` (by kind), `coverage` (counted bytes divided by allocated bytes), `recorded_options` (the run's options),
 //!   `collapsed` (stacks for flame graphs)
-//! - calls: `call_labels` and `call_feed` (calls of a run, for k-calling contexts)
 //! - time: `stream_events` (single events with their times), `bursts`, `delta` (counters since the last reading of a running JVM)
 //! - live objects: `followed_objects` (sampled live objects), `evidence`, `sufficiency` and `leaks` (contexts that leak, and
 //!   whether a leak can be excluded), `alive` (live objects without a proof)
@@ -65,10 +64,6 @@ mod kind_totals;
 mod recorded_options;
 mod tags;
 
-mod call_labels;
-
-mod call_feed;
-
 mod evidence;
 mod sufficiency;
 
@@ -85,8 +80,6 @@ mod export;
 
 pub use alive::{AgeClass, AliveAmount, AliveObjects, AliveRow, list_alive_objects};
 pub use bursts::{BurstSummary, CountingDelay, read_counting_delay, summarize_bursts};
-pub use call_feed::{CallFeedOutcome, CallMeasure, EventLeaf, feed_log_calls, feed_recorded_calls};
-pub use call_labels::{CallLabels, CallTarget, SiteCall};
 pub use call_tree::{CallTree, NodeId, TreeFrameKey};
 pub use code::{CodeSymbols, type_name};
 pub use collapsed::{CollapsedStacks, write_difference};

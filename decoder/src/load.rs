@@ -19,10 +19,12 @@ use lucce_tracelog::{
 };
 
 use crate::code::CodeSymbols;
+use crate::code_origin::find_class_origins;
 use crate::events::{ContextCounter, ContextCounters};
 use crate::kinds::{ALLOCATION, EventTypeTable};
 use crate::limits::MAX_NOTES;
 use crate::profile::{DecodeMismatch, LogSizes, Profile, ProfileThread, ProgressTick, SkippedCode};
+use crate::recorded_options::read_recorded_options;
 use crate::scope::FrameScope;
 use crate::source::LogSource;
 
@@ -74,6 +76,19 @@ impl Profile {
         profile.events = ContextCounters::new(shares);
         profile.classify_code(&PatternList::default());
         Ok(profile)
+    }
+
+    /// Decides the origin of each class. `app`: the classes of the program; empty: those that the agent's option `app=`
+    /// names, or else those that the rules of `code_origin` find.
+    pub fn classify_code(&mut self, app: &PatternList) {
+        let recorded = match app.is_empty() {
+            true => read_recorded_options(self).map(|options| options.app),
+            false => None,
+        };
+        let app = recorded.unwrap_or_else(|| app.clone());
+        let found = find_class_origins(self, app);
+        self.own_places = found.own_places;
+        self.code.set_class_origins(&found.origins);
     }
 
     /// Adds a record or a block of counters. `Break`: the log is damaged here.

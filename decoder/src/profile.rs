@@ -127,6 +127,12 @@ impl Profile {
         ContextNumber { run, id }
     }
 
+    /// What counts as the program's own code, for people, sorted: `shop.jar!BOOT-INF/classes`, `com.acme.*`.
+    #[must_use]
+    pub fn own_code(&self) -> &BTreeSet<String> {
+        &self.own_places
+    }
+
     /// Shows the program's arguments unmasked from now on.
     pub fn show_arguments(&mut self) {
         if let Some(command) = self.meta.get_mut(COMMAND) {

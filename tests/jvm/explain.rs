@@ -81,11 +81,14 @@ fn names_all_faults(setup: &Setup, jdk: &Jdk, start: AgentStart) -> Checked {
             Err(_) => {}
         }
     }
-    jvm.end()?.clean();
+    // The shop keeps all processors busy.
+    let java = jvm.end()?;
+    explain_log(&java, &log)?;
+    java.clean();
     Ok(())
 }
 
-/// Explains the JVM for a while, and then its log as text and as a page. All name the faults.
+/// Explains the JVM for a while. The findings name the faults.
 fn explain_jvm(jvm: &Running, (pid, log): (&str, &Path), start: AgentStart) -> Checked {
     let log = log.to_string_lossy();
     let time = match start {
@@ -101,13 +104,17 @@ fn explain_jvm(jvm: &Running, (pid, log): (&str, &Path), start: AgentStart) -> C
         AgentStart::Attached => [&args[..], &["--log", &log]].concat(),
     };
     let explained = jvm.lucce().json(&args)?;
-    check_findings(&explained, start)?;
-    // The text of the same log fits a screen, and the page names the same lines.
-    let text = jvm.lucce().text(0, &["explain", &log])?;
+    check_findings(&explained, start)
+}
+
+/// Explains the log as text and as a page. The text fits a screen, and the page names the same lines.
+fn explain_log(java: &Java<'_>, log: &Path) -> Checked {
+    let log = log.to_string_lossy();
+    let text = java.lucce().text(0, &["explain", &log])?;
     ensure(text.lines().count() <= 60, || format!("too long:\n{text}"))?;
-    let page = jvm.java.folder().join("explain.html");
+    let page = java.folder().join("explain.html");
     let page_name = page.to_string_lossy();
-    jvm.lucce().text(0, &["explain", &log, "-o", &page_name])?;
+    java.lucce().text(0, &["explain", &log, "-o", &page_name])?;
     let page = std::fs::read_to_string(&page).map_err(|e| e.to_string())?;
     for (_, method, _) in FAULTS {
         ensure(text.contains(method) && page.contains(method), || {

@@ -239,29 +239,39 @@ const WAYS: [&str; 8] = [
     "app", "cct", "comp", "int", "outside", "z", "app-comp", "call",
 ];
 
+/// Ways in which others' Java agents start: at the start, attached, and with classes that they replace. What each agent does is
+/// tried on the oldest and the newest JDK.
+const AGENTS_BETWEEN: [&str; 3] = ["empty", "attached", "mockito"];
+
 /// Modules about the agent's own, in which JDKs differ least.
-const ALIKE: [&str; 10] = [
+const ALIKE: [&str; 13] = [
     "bursts",
     "delays",
     "explain",
     "leaks",
     "own-events",
+    "own_code",
     "planned",
     "recorded",
     "recorded_calls",
     "requests",
+    "shop",
     "streams",
+    "tagged_tasks",
 ];
 
 /// Parts of names of other modules' tests, of which the same is true.
-const ALIKE_WAYS: [&str; 13] = [
+const ALIKE_WAYS: [&str; 16] = [
+    "at-once",
     "burst",
     "c1",
     "cct",
+    "damaged",
     "exception",
     "exclude",
     "filtered",
     "include",
+    "nowhere",
     "outer",
     "paper",
     "parallel",
@@ -271,7 +281,8 @@ const ALIKE_WAYS: [&str; 13] = [
 ];
 
 /// Whether the test is left to the newest JDK. On those between it and the oldest one each thing is tested once, in the usual
-/// way to run Java, and virtual threads, which differ most, in all ways; on the oldest one the agent's own is tested quickly.
+/// way to run Java, and virtual threads, which differ most, in all ways of Java; on the oldest one the agent's own is tested
+/// quickly.
 fn is_repeated(setup: &Setup, test: &Test) -> bool {
     let [oldest, between @ .., _] = &setup.jdks[..] else {
         return false;
@@ -281,16 +292,21 @@ fn is_repeated(setup: &Setup, test: &Test) -> bool {
         return false;
     };
     let is = |jdk: &Jdk| jdk.version.to_string() == *version;
+    let is_own = ALIKE.contains(module);
+    let is_alike = is_own || rest.iter().any(|part| ALIKE_WAYS.contains(part));
     if is(oldest) {
-        let is_alike = rest.iter().any(|part| ALIKE_WAYS.contains(part));
-        return !test.quick && (ALIKE.contains(module) || is_alike);
+        return !test.quick && is_alike;
     }
     let is_usual = match rest {
         _ if !DIFFERENT.contains(module) => false,
         ["default", program] if *module == "programs" => PROGRAMS_BETWEEN.contains(program),
         [way, ..] if *module == "programs" || *module == "java_agents" => *way == "default",
+        [way, ..] if *module == "real_java_agents" => AGENTS_BETWEEN.contains(way),
+        [way, ..] if *module == "cache" => !ALIKE_WAYS.contains(way),
         [way, ..] => !WAYS.contains(way),
         [] => true,
     };
-    between.iter().any(is) && !is_usual && !test.name.contains("irtual")
+    let is_virtual = test.name.contains("irtual") && !is_own;
+    let is_virtual = is_virtual && !(*module == "programs" && is_alike);
+    between.iter().any(is) && !is_usual && !is_virtual
 }

@@ -43,6 +43,9 @@ struct Mode {
     /// Whether the VM checks the agent's use of JNI. That use does not depend on compilers and collectors, and the check takes
     /// a third of the time; programs with native code are checked in all modes.
     checks_jni: bool,
+    /// Every how many events are compared. In the usual way to run Java each one is. Other ways have the same hooks, and what
+    /// programs do in loops comes again and again; under `-Xint` and `-Xcomp` code does not even change its form meanwhile.
+    verify: u32,
     /// None: all.
     programs: Option<&'static [&'static str]>,
 }
@@ -53,6 +56,7 @@ const MODES: [Mode; 15] = [
         flags: &[],
         options: "",
         checks_jni: true,
+        verify: 1,
         programs: None,
     },
     Mode {
@@ -60,6 +64,7 @@ const MODES: [Mode; 15] = [
         flags: &["-Xint"],
         options: "",
         checks_jni: true,
+        verify: 7,
         programs: Some(&[
             "ClassInit",
             "Constructors",
@@ -78,6 +83,7 @@ const MODES: [Mode; 15] = [
         flags: &["-Xcomp"],
         options: "",
         checks_jni: false,
+        verify: 7,
         programs: Some(&[
             "ClassInit",
             "Exceptions",
@@ -92,6 +98,7 @@ const MODES: [Mode; 15] = [
         flags: &["-XX:TieredStopAtLevel=1"],
         options: "",
         checks_jni: false,
+        verify: 1,
         programs: Some(&["Exceptions", "StackOverflow", "DeepRecursion"]),
     },
     Mode {
@@ -99,6 +106,7 @@ const MODES: [Mode; 15] = [
         flags: &["-XX:+UseSerialGC"],
         options: "",
         checks_jni: false,
+        verify: 3,
         programs: Some(&["ClassUnloading", "Finalizers", "Serialization"]),
     },
     Mode {
@@ -106,6 +114,7 @@ const MODES: [Mode; 15] = [
         flags: &["-XX:+UseParallelGC"],
         options: "",
         checks_jni: false,
+        verify: 3,
         programs: Some(&["ClassUnloading", "ManyThreads", "StringConcat"]),
     },
     Mode {
@@ -113,6 +122,7 @@ const MODES: [Mode; 15] = [
         flags: &["-XX:+UseZGC"],
         options: "",
         checks_jni: false,
+        verify: 3,
         programs: Some(&["ClassUnloading", "ManyThreads", "VirtualThreads", "Lambdas"]),
     },
     Mode {
@@ -120,6 +130,7 @@ const MODES: [Mode; 15] = [
         flags: &[],
         options: ",events=exception,tracking=lazy",
         checks_jni: true,
+        verify: 1,
         programs: Some(&["ClassInit", "ClassLoading", "Finalizers"]),
     },
     Mode {
@@ -128,6 +139,7 @@ const MODES: [Mode; 15] = [
         flags: &[],
         options: ",events=exception+leak=64k",
         checks_jni: true,
+        verify: 1,
         programs: Some(&[
             "ClassInit",
             "ClassLoading",
@@ -158,6 +170,7 @@ const MODES: [Mode; 15] = [
         flags: &["-Dlucce.scope=app"],
         options: ",instrument=app",
         checks_jni: true,
+        verify: 3,
         programs: Some(&[
             "ClassInit",
             "ClassLoading",
@@ -182,6 +195,7 @@ const MODES: [Mode; 15] = [
         flags: &["-Dlucce.scope=app", "-Xcomp"],
         options: ",instrument=app",
         checks_jni: false,
+        verify: 7,
         programs: Some(&["ClassInit", "OutOfScope"]),
     },
     Mode {
@@ -189,6 +203,7 @@ const MODES: [Mode; 15] = [
         flags: &["-Dlucce.scope=outer"],
         options: ",exclude=*$*",
         checks_jni: false,
+        verify: 3,
         programs: Some(&[
             "ClassInit",
             "Exceptions",
@@ -204,6 +219,7 @@ const MODES: [Mode; 15] = [
         flags: &["-Dlucce.scope=handles"],
         options: ",include=java.lang.invoke.*+io.lucce.*",
         checks_jni: false,
+        verify: 3,
         programs: Some(&[
             "ClassInit",
             "Lambdas",
@@ -218,6 +234,7 @@ const MODES: [Mode; 15] = [
         flags: &[],
         options: ",tracking=cct",
         checks_jni: false,
+        verify: 3,
         programs: Some(&[
             "ClassInit",
             "ClassLoading",
@@ -243,6 +260,7 @@ const MODES: [Mode; 15] = [
         flags: &["-Dlucce.check.none-allowed=true"],
         options: ",tracking=paper",
         checks_jni: false,
+        verify: 3,
         programs: Some(&[
             "ClassInit",
             "Constructors",
@@ -340,7 +358,7 @@ impl Program {
     fn check(&self, setup: &Setup, jdk: &Jdk, mode: &Mode) -> Checked {
         let watched = self.java(setup, jdk, mode, "agent").agent(&format!(
             "events=alloc,verify={}{}",
-            self.every(),
+            self.verify_interval(mode),
             mode.options
         ));
         let ended = watched.run()?.expect(self.exit)?;
@@ -376,11 +394,11 @@ impl Program {
     }
 
     /// Every how many events are compared.
-    fn every(&self) -> u32 {
+    fn verify_interval(&self, mode: &Mode) -> u32 {
         if DEEP.contains(&self.name.as_str()) {
             4999
         } else {
-            1
+            mode.verify
         }
     }
 

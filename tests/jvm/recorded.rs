@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 
+use lucce_callfeed::recorded_code;
 use lucce_callgraph::{CallEdge, ContextFrame};
 use lucce_decoder::{CodeSymbols, Profile};
 use lucce_recording::{RecordedStep, Recording};
@@ -89,7 +90,7 @@ fn same_contexts(setup: &Setup, jdk: &Jdk, program: &str) -> Checked {
     })?;
     let (recorded, logged) = (recorded(&recording)?, logged(&log));
     ensure(recorded == logged, || {
-        difference(&CodeSymbols::from(&recording), &recorded, &logged)
+        difference(&recorded_code(&recording), &recorded, &logged)
     })?;
     if program == "ManyThreads" {
         threads_were_started_somewhere(&recording)?;

@@ -4,6 +4,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use lucce_callfeed::recorded_code;
 use lucce_callgraph::{CallEdge, ContextFrame, MethodId};
 use lucce_decoder::{CodeSymbols, Profile};
 use lucce_recording::{RecordedStep, Recording};
@@ -65,7 +66,7 @@ fn own(setup: &Setup, jdk: &Jdk, mode: &str, flags: &[&str]) -> Checked {
     let expected: Counts = ended.stdout.lines().filter_map(expected).collect();
     ended.ensure(expected.len() >= 25, "the program says what to expect")?;
     let recording = open(&java)?;
-    let code = CodeSymbols::from(&recording);
+    let code = recorded_code(&recording);
     let calls = Calls::of(&recording)?;
     let found = calls.by_line(&code);
     same(&expected, &found, "recorded")?;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
-use lucce_tests::{Checked, Java, Jdk, Lucce, Setup, ensure};
+use lucce_tests::{Checked, Java, Jdk, Lucce, Setup, cpu_time, ensure};
 use serde_json::Value;
 
 /// A JVM that runs until it is told to end.
@@ -165,7 +165,7 @@ impl<'a> Running<'a> {
         ensure(told.is_ok_and(|status| status.success()), || {
             "the JVM has gone".into()
         })?;
-        self.child.wait().map_err(|e| e.to_string())?;
+        cpu_time::wait(&mut self.child).map_err(|e| e.to_string())?;
         let socket = self.socket();
         ensure(!socket.exists(), || {
             format!("{} was left", socket.display())

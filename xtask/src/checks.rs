@@ -3,29 +3,29 @@
 use std::process::Command;
 
 use crate::requirements::{self, VALGRIND};
+use crate::workspace_compiler::{self, WorkspaceCompiler};
 use crate::{Outcome, build, jdk, paths, tools};
 
 pub fn fmt() -> Outcome {
     tools::run(paths::cargo().args(["fmt", "--all", "--check"]))
 }
 
-pub fn clippy() -> Outcome {
+/// The lints. If Clippy also compiles for the tests, their programs are made here.
+pub fn clippy(compiler: WorkspaceCompiler) -> Outcome {
     let mut cargo = paths::cargo();
-    cargo.args([
-        "clippy",
-        "--workspace",
-        "--all-targets",
-        "--features",
-        "lucce-tests/jvm",
-    ]);
-    tools::run(build::with_jdk(
-        cargo.args(["--quiet", "--", "-D", "warnings"]),
-    ))
+    compiler.configure(&mut cargo)?;
+    match compiler {
+        WorkspaceCompiler::Rustc => cargo.args(["clippy", "--all-targets"]),
+        WorkspaceCompiler::Clippy => cargo.args(["test", "--no-run"]),
+    };
+    cargo.args(["--workspace", "--features", "lucce-tests/jvm", "--quiet"]);
+    workspace_compiler::deny_warnings(build::with_jdk(&mut cargo))
 }
 
 /// With the classes of all JDKs that programs run on.
-pub fn unit() -> Outcome {
+pub fn unit(compiler: WorkspaceCompiler) -> Outcome {
     let mut cargo = paths::cargo();
+    compiler.configure(&mut cargo)?;
     cargo.args(["test", "--workspace", "--no-fail-fast"]);
     for jdk in jdk::tested()? {
         cargo.env(format!("JAVA{}_HOME", jdk.version), jdk.home);

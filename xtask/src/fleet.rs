@@ -8,6 +8,7 @@ use std::process::{Command, Stdio};
 use serde_json::{Value, json};
 
 use crate::jdk::{self, Jdk};
+use crate::workspace_compiler::clippy_driver;
 use crate::{Outcome, paths, tools};
 
 /// What reads the dataset beside DataFusion, and what that needs.
@@ -32,23 +33,6 @@ pub fn check() -> Outcome {
         )
         .args(["test", "--locked", "--no-fail-fast"]);
     tools::run(&mut test)
-}
-
-/// Beside the cargo that runs this.
-fn clippy_driver() -> Result<PathBuf, String> {
-    let said = tools::output(
-        Command::new("rustc")
-            .current_dir(paths::root())
-            .args(["--print", "sysroot"]),
-    )?;
-    let driver = Path::new(String::from_utf8_lossy(&said).trim()).join("bin/clippy-driver");
-    match driver.exists() {
-        true => Ok(driver),
-        false => Err(format!(
-            "{} is missing: rustup component add clippy",
-            driver.display()
-        )),
-    }
 }
 
 /// Cargo for the crate.

@@ -3,6 +3,7 @@
 use std::env;
 use std::thread;
 
+use crate::workspace_compiler::WorkspaceCompiler;
 use crate::{Outcome, build, jdk, paths, tools};
 
 #[derive(clap::Args, Default)]
@@ -17,6 +18,9 @@ pub struct JvmTestOptions {
         allow_hyphen_values = true
     )]
     pub filter: Vec<String>,
+    /// What compiles the tests.
+    #[arg(skip)]
+    pub compiler: WorkspaceCompiler,
 }
 
 impl JvmTestOptions {
@@ -35,8 +39,8 @@ impl JvmTestOptions {
             Some(version) => vec![part(&version)],
         };
         JvmTestOptions {
-            quick: false,
             filter,
+            ..JvmTestOptions::default()
         }
     }
 }
@@ -48,7 +52,8 @@ impl JvmTestOptions {
 pub fn tests(options: &JvmTestOptions) -> Outcome {
     let quick = options.quick.then_some("--quick");
     let filter = options.filter.iter().map(String::as_str);
-    run(&quick.into_iter().chain(filter).collect::<Vec<_>>(), &[])
+    let args: Vec<&str> = quick.into_iter().chain(filter).collect();
+    run(&args, &[], options.compiler)
 }
 
 #[derive(clap::Args)]
@@ -76,6 +81,7 @@ pub fn leak_suite(options: &LeakSuiteOptions) -> Outcome {
     run(
         &["leak_suite::"],
         &[("LUCCE_LEAK_SUITE", &wanted.join(","))],
+        WorkspaceCompiler::Rustc,
     )
 }
 
@@ -85,10 +91,14 @@ pub fn leak_suite(options: &LeakSuiteOptions) -> Outcome {
 /// As of `tests`.
 pub fn soak(classes: u32) -> Outcome {
     let classes = classes.to_string();
-    run(&["unloading::", "--nocapture"], &[("LUCCE_SOAK", &classes)])
+    run(
+        &["unloading::", "--nocapture"],
+        &[("LUCCE_SOAK", &classes)],
+        WorkspaceCompiler::Rustc,
+    )
 }
 
-fn run(args: &[&str], more: &[(&str, &str)]) -> Outcome {
+fn run(args: &[&str], more: &[(&str, &str)], compiler: WorkspaceCompiler) -> Outcome {
     build::lab_agent()?;
     let jdks = jdk::tested()?;
     let programs_21 = build::programs_21(&jdks[jdks.len() - 1])?;
@@ -97,6 +107,7 @@ fn run(args: &[&str], more: &[(&str, &str)]) -> Outcome {
         println!("JDK {}: {}", jdk.version, jdk.home.display());
     }
     let mut cargo = paths::cargo();
+    compiler.configure(&mut cargo)?;
     // The whole workspace, with dependencies as the unit tests have them: those are compiled once.
     cargo.args([
         "test",

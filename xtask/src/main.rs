@@ -12,6 +12,7 @@ mod requirements;
 mod side_by_side;
 mod tools;
 mod workloads;
+mod workspace_compiler;
 
 mod apps;
 mod arch;
@@ -44,6 +45,7 @@ use std::process::ExitCode;
 use bench::BenchOptions;
 use command_line::XtaskCommand;
 use dist::DistProduct;
+use workspace_compiler::WorkspaceCompiler;
 
 /// What went wrong, in words for the user.
 type Outcome = Result<(), String>;
@@ -75,8 +77,8 @@ fn run(command: XtaskCommand) -> Outcome {
         XtaskCommand::Docs { check: true } => reference::check(),
         XtaskCommand::Dependencies => dependencies::check(),
         XtaskCommand::Notice => dependencies::write_notice(),
-        XtaskCommand::Clippy => checks::clippy(),
-        XtaskCommand::Unit { quick: false } => checks::unit(),
+        XtaskCommand::Clippy => checks::clippy(WorkspaceCompiler::Rustc),
+        XtaskCommand::Unit { quick: false } => checks::unit(WorkspaceCompiler::Rustc),
         XtaskCommand::Unit { quick: true } => checks::unit_quick(),
         XtaskCommand::Loom => checks::loom(),
         XtaskCommand::Memory => checks::memory(),

@@ -16,9 +16,10 @@ use std::time::{Duration, Instant};
 use crate::jvm::JvmTestOptions;
 use crate::requirements::{self, BUILD, FORMATS, GIT, GRADLE, PAGES, PIP, Requirement};
 use crate::requirements::{TERMINAL, VALGRIND};
+use crate::workspace_compiler::WorkspaceCompiler;
 use crate::{
     Outcome, apps, arch, arm64, build, checks, coverage, cpu, dependencies, fleet, formats, jdk,
-    jvm, maven, pages, paths, perf_check, reference, shipped,
+    jvm, maven, pages, paths, perf_check, shipped,
 };
 
 #[derive(clap::Args)]
@@ -140,18 +141,21 @@ impl TestPart {
         }
     }
 
-    fn steps(self) -> Vec<TestStep> {
+    /// `compiler`: of what tests compile for themselves.
+    fn steps(self, compiler: WorkspaceCompiler) -> Vec<TestStep> {
         match self {
             TestPart::Lint => vec![
                 step("fmt", checks::fmt),
                 step("arch", arch::check),
-                step("docs", reference::check),
                 step("dependencies", dependencies::check),
-                step("clippy", checks::clippy),
+                step("clippy", move || checks::clippy(compiler)),
             ],
-            TestPart::Unit => vec![step("java", build::tested_java), step("unit", checks::unit)],
+            TestPart::Unit => vec![
+                step("java", build::tested_java),
+                step("unit", move || checks::unit(compiler)),
+            ],
             TestPart::Models => vec![step("loom", checks::loom), step("memory", checks::memory)],
-            TestPart::Jvm(version) => jvm_steps(version),
+            TestPart::Jvm(version) => jvm_steps(version, compiler),
             TestPart::Pages => vec![built("page-tests", pages::tests)],
             TestPart::Formats => vec![built("format-tests", || formats::tests(""))],
             TestPart::Fleet => vec![built("fleet", fleet::check)],
@@ -165,14 +169,17 @@ impl TestPart {
     }
 }
 
-fn jvm_steps(version: Option<u32>) -> Vec<TestStep> {
+fn jvm_steps(version: Option<u32>, compiler: WorkspaceCompiler) -> Vec<TestStep> {
     let name = |step: &str| match version {
         Some(version) => format!("{step} {version}"),
         None => step.to_owned(),
     };
     vec![
         built(name("jvm-tests"), move || {
-            jvm::tests(&JvmTestOptions::of_version(version))
+            jvm::tests(&JvmTestOptions {
+                compiler,
+                ..JvmTestOptions::of_version(version)
+            })
         }),
         built(name("verify-apps"), move || {
             apps::verify(&apps::VerifyOptions::quick(version))
@@ -295,12 +302,17 @@ impl PartsBeside {
 
 /// The steps of all parts. The build comes before the first part that may take long, so that it fails early.
 fn steps_of(parts: &[TestPart]) -> Vec<TestStep> {
+    // The lints compile what the unit tests run.
+    let compiler = match parts.contains(&TestPart::Lint) && parts.contains(&TestPart::Unit) {
+        true => WorkspaceCompiler::Clippy,
+        false => WorkspaceCompiler::Rustc,
+    };
     let mut steps = Vec::new();
     let mut rest: Vec<TestStep> = Vec::new();
     for part in parts {
         match part {
-            TestPart::Lint => steps.extend(part.steps()),
-            _ => rest.extend(part.steps()),
+            TestPart::Lint => steps.extend(part.steps(compiler)),
+            _ => rest.extend(part.steps(compiler)),
         }
     }
     if rest.iter().any(|step| step.built) {
@@ -313,7 +325,7 @@ fn steps_of(parts: &[TestPart]) -> Vec<TestStep> {
 fn quick_steps() -> Vec<TestStep> {
     let options = JvmTestOptions {
         quick: true,
-        filter: Vec::new(),
+        ..JvmTestOptions::default()
     };
     vec![
         step("fmt", checks::fmt),
@@ -464,11 +476,8 @@ mod suite_tests {
             let steps = steps_of(&parse(words).unwrap()).into_iter();
             steps.map(|step| step.name).collect()
         };
-        assert_eq!(
-            names(&["lint"]),
-            ["fmt", "arch", "docs", "dependencies", "clippy"]
-        );
-        assert_eq!(names(&["lint", "cost"])[5..], ["build", "perf-check"]);
+        assert_eq!(names(&["lint"]), ["fmt", "arch", "dependencies", "clippy"]);
+        assert_eq!(names(&["lint", "cost"])[4..], ["build", "perf-check"]);
         let jvm = ["build", "jvm-tests 21", "verify-apps 21", "coverage 21"];
         assert_eq!(names(&["jvm", "21"]), jvm);
     }

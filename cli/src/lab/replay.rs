@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use lucce_callfeed::recorded_code;
 use lucce_callgraph::ContextFrame;
 use lucce_decoder::CodeSymbols;
 use lucce_decoder::escape::{EscapedLine, EscapedText};
@@ -152,7 +153,7 @@ fn replay_file(
         write_json(&mut out, &replayed)?;
     } else {
         if let Some(mismatch) = &outcome.first {
-            write_mismatch(mismatch, &CodeSymbols::from(&recording), &mut out)?;
+            write_mismatch(mismatch, &recorded_code(&recording), &mut out)?;
         }
         write_outcome(file, &outcome, &survey, &mut out)?;
     }

@@ -16,6 +16,7 @@ mod no_file;
 mod order;
 mod otlp;
 mod packed;
+mod reference;
 mod replay;
 mod rows;
 mod run;

@@ -1,6 +1,5 @@
 //! All integration tests of the crate, in one program.
 
-mod calls;
 mod evidence;
 mod exported;
 mod focus;

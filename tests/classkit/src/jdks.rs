@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::sync::{LazyLock, Mutex};
+use std::sync::{Arc, LazyLock, Mutex, OnceLock};
 
 /// A JDK, with a compiler unless it is one of [`images`].
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -95,17 +95,10 @@ impl Jdk {
         assert!(output.status.success(), "javac: {}", text(&output));
     }
 
-    /// Calls `visit` with every class of the run-time image, which a JDK that compiles reads.
+    /// Calls `visit` with every class of the run-time image.
     pub fn for_each_class(&self, mut visit: impl FnMut(Class)) {
-        let reader = all().pop().expect("a JDK with a compiler");
-        let mut java = reader.tool("java");
-        let output = java
-            .arg(source("DumpClasses.java"))
-            .arg(&self.home)
-            .output();
-        let output = output.expect("java starts");
-        assert!(output.status.success(), "{}", text(&output));
-        let mut rest = output.stdout.as_slice();
+        let classes = self.read_classes();
+        let mut rest = classes.as_slice();
         while !rest.is_empty() {
             let path = String::from_utf8(take_block::<2>(&mut rest).to_vec()).expect("a path");
             let bytes = take_block::<4>(&mut rest).to_vec();
@@ -117,7 +110,31 @@ impl Jdk {
             });
         }
     }
+
+    /// The classes of the run-time image as `DumpClasses` writes them. A JDK that compiles reads them, once for all tests of a
+    /// program: that takes seconds.
+    fn read_classes(&self) -> Arc<Vec<u8>> {
+        let mut images = IMAGES.lock().expect("no panic while noting");
+        let image = Arc::clone(images.entry(self.home.clone()).or_default());
+        drop(images);
+        let read = || {
+            let reader = all().pop().expect("a JDK with a compiler");
+            let mut java = reader.tool("java");
+            let output = java
+                .args(["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"])
+                .arg(source("DumpClasses.java"))
+                .arg(&self.home)
+                .output();
+            let output = output.expect("java starts");
+            assert!(output.status.success(), "{}", text(&output));
+            Arc::new(output.stdout)
+        };
+        Arc::clone(image.get_or_init(read))
+    }
 }
+
+/// What was read of each JDK, by its folder.
+static IMAGES: Mutex<BTreeMap<PathBuf, Arc<OnceLock<Arc<Vec<u8>>>>>> = Mutex::new(BTreeMap::new());
 
 /// A length of `N` bytes, then that many bytes.
 fn take_block<'a, const N: usize>(rest: &mut &'a [u8]) -> &'a [u8] {

@@ -87,8 +87,14 @@ const RULES: [DependencyRule; 12] = [
     },
     DependencyRule {
         of: "lucce-decoder",
-        never: Forbidden::These(&["lucce-control", "lucce-ship", "lucce-bench"]),
-        reason: "it turns logs into profiles; commands, connections and measurements are others' work",
+        never: Forbidden::These(&[
+            "lucce-control",
+            "lucce-ship",
+            "lucce-bench",
+            "lucce-kcontexts",
+            "lucce-recording",
+        ]),
+        reason: "it turns logs into profiles; connections, measurements and the lab are others' work",
     },
     DependencyRule {
         of: "lucce-agent",

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use lucce_decoder::EventLeaf;
+use lucce_callfeed::EventLeaf;
 use lucce_decoder::escape::{CollapsedFrameText, EscapedLine};
 use lucce_kcontexts::{ForestNodeId, KContextError};
 use serde::Serialize;

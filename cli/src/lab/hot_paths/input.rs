@@ -3,10 +3,11 @@
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use lucce_decoder::escape::EscapedText;
-use lucce_decoder::{
-    CallLabels, CallMeasure, CodeSymbols, EventLeaf, Profile, feed_log_calls, feed_recorded_calls,
+use lucce_callfeed::{
+    CallLabels, CallMeasure, EventLeaf, feed_log_calls, feed_recorded_calls, recorded_code,
 };
+use lucce_decoder::escape::EscapedText;
+use lucce_decoder::{CodeSymbols, Profile};
 use lucce_kcontexts::CallListener;
 use lucce_recording::{MAGIC, Recording};
 use lucce_tracelog::open_file;
@@ -35,7 +36,7 @@ impl HotPathsInput {
             true => {
                 let failed = |e| CommandError::Open(path.to_owned(), e);
                 let recording = Recording::open(path).map_err(failed)?;
-                let code = CodeSymbols::from(&recording);
+                let code = recorded_code(&recording);
                 OpenedInput::Recording(recording, code.into())
             }
             false => OpenedInput::Log(classes.open_log(path)?.into()),

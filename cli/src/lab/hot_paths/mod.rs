@@ -16,7 +16,7 @@ mod tables;
 use std::path::PathBuf;
 
 use clap::ValueEnum;
-use lucce_decoder::{CallMeasure, EventLeaf};
+use lucce_callfeed::{CallMeasure, EventLeaf};
 use lucce_kcontexts::BurstIntervals;
 
 use crate::classes::ClassFilterArgs;

@@ -3,7 +3,8 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use lucce_decoder::{CallLabels, CodeSymbols, SiteId};
+use lucce_callfeed::CallLabels;
+use lucce_decoder::{CodeSymbols, SiteId};
 use lucce_kcontexts::{
     CallLabel, CallingContextTree, ForestNodeId, KContextError, LabelForest, count_hottest,
 };

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use lucce_decoder::{CallLabels, CallMeasure, EventLeaf};
+use lucce_callfeed::{CallLabels, CallMeasure, EventLeaf};
 use lucce_kcontexts::{
     BuildTimes, BurstIntervals, CallTrace, CallingContextTree, ForestFigures, ForestSizes,
     IntervalUnit, KContextError,

@@ -174,8 +174,20 @@ pub mod id {
     pub const ADDRESS: u64 = 205;
 }
 
-/// A field: name, type, and encoding.
-type MetadataField = (&'static str, u64, FieldEncoding);
+#[derive(Clone, Copy)]
+struct MetadataField {
+    name: &'static str,
+    type_id: u64,
+    encoding: FieldEncoding,
+}
+
+const fn field(name: &'static str, type_id: u64, encoding: FieldEncoding) -> MetadataField {
+    MetadataField {
+        name,
+        type_id,
+        encoding,
+    }
+}
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum FieldEncoding {
@@ -205,9 +217,9 @@ const TYPES: &[(u64, &str, bool, &[MetadataField])] = &[
         "java.lang.Class",
         false,
         &[
-            ("classLoader", id::LOADER, ConstantPool),
-            ("name", id::SYMBOL, ConstantPool),
-            ("modifiers", id::INT, Inline),
+            field("classLoader", id::LOADER, ConstantPool),
+            field("name", id::SYMBOL, ConstantPool),
+            field("modifiers", id::INT, Inline),
         ],
     ),
     (
@@ -215,10 +227,10 @@ const TYPES: &[(u64, &str, bool, &[MetadataField])] = &[
         "java.lang.Thread",
         false,
         &[
-            ("osName", id::STRING, Inline),
-            ("osThreadId", id::LONG, Inline),
-            ("javaName", id::STRING, Inline),
-            ("javaThreadId", id::LONG, Inline),
+            field("osName", id::STRING, Inline),
+            field("osThreadId", id::LONG, Inline),
+            field("javaName", id::STRING, Inline),
+            field("javaThreadId", id::LONG, Inline),
         ],
     ),
     (
@@ -226,23 +238,23 @@ const TYPES: &[(u64, &str, bool, &[MetadataField])] = &[
         "jdk.types.ClassLoader",
         false,
         &[
-            ("type", id::CLASS, ConstantPool),
-            ("name", id::SYMBOL, ConstantPool),
+            field("type", id::CLASS, ConstantPool),
+            field("name", id::SYMBOL, ConstantPool),
         ],
     ),
     (
         id::FRAME_TYPE,
         "jdk.types.FrameType",
         true,
-        &[("description", id::STRING, Inline)],
+        &[field("description", id::STRING, Inline)],
     ),
     (
         id::STACK,
         "jdk.types.StackTrace",
         false,
         &[
-            ("truncated", id::BOOLEAN, Inline),
-            ("frames", id::FRAME, Array),
+            field("truncated", id::BOOLEAN, Inline),
+            field("frames", id::FRAME, Array),
         ],
     ),
     (
@@ -250,10 +262,10 @@ const TYPES: &[(u64, &str, bool, &[MetadataField])] = &[
         "jdk.types.StackFrame",
         false,
         &[
-            ("method", id::METHOD, ConstantPool),
-            ("lineNumber", id::INT, Inline),
-            ("bytecodeIndex", id::INT, Inline),
-            ("type", id::FRAME_TYPE, ConstantPool),
+            field("method", id::METHOD, ConstantPool),
+            field("lineNumber", id::INT, Inline),
+            field("bytecodeIndex", id::INT, Inline),
+            field("type", id::FRAME_TYPE, ConstantPool),
         ],
     ),
     (
@@ -261,18 +273,18 @@ const TYPES: &[(u64, &str, bool, &[MetadataField])] = &[
         "jdk.types.Method",
         false,
         &[
-            ("type", id::CLASS, ConstantPool),
-            ("name", id::SYMBOL, ConstantPool),
-            ("descriptor", id::SYMBOL, ConstantPool),
-            ("modifiers", id::INT, Inline),
-            ("hidden", id::BOOLEAN, Inline),
+            field("type", id::CLASS, ConstantPool),
+            field("name", id::SYMBOL, ConstantPool),
+            field("descriptor", id::SYMBOL, ConstantPool),
+            field("modifiers", id::INT, Inline),
+            field("hidden", id::BOOLEAN, Inline),
         ],
     ),
     (
         id::SYMBOL,
         "jdk.types.Symbol",
         true,
-        &[("string", id::STRING, Inline)],
+        &[field("string", id::STRING, Inline)],
     ),
 ];
 
@@ -353,7 +365,7 @@ fn class_elements() -> Vec<MetadataElement> {
         let class = class.with_attribute("superType", "java.lang.annotation.Annotation");
         class.with_children(value.iter().map(|many| {
             let how = if *many { Array } else { Inline };
-            field_element(&("value", id::STRING, how))
+            field_element(&field("value", id::STRING, how))
         }))
     });
     let events = EVENT_TYPES.iter().map(|event_type| {
@@ -374,40 +386,40 @@ fn class_elements() -> Vec<MetadataElement> {
     types.chain(annotations).chain(events).collect()
 }
 
-const PATH: MetadataField = ("path", id::STRING, Inline);
-const HOST: MetadataField = ("host", id::STRING, Inline);
-const READ: MetadataField = ("bytesRead", id::LONG, FieldEncoding::Bytes);
-const WRITTEN: MetadataField = ("bytesWritten", id::LONG, FieldEncoding::Bytes);
+const PATH: MetadataField = field("path", id::STRING, Inline);
+const HOST: MetadataField = field("host", id::STRING, Inline);
+const READ: MetadataField = field("bytesRead", id::LONG, FieldEncoding::Bytes);
+const WRITTEN: MetadataField = field("bytesWritten", id::LONG, FieldEncoding::Bytes);
 
 fn event_fields(of: JfrEventFields, name: &str) -> Vec<MetadataField> {
-    let mut fields: Vec<MetadataField> = vec![("startTime", id::LONG, Ticks)];
+    let mut fields: Vec<MetadataField> = vec![field("startTime", id::LONG, Ticks)];
     if of.has_duration() {
-        fields.push(("duration", id::LONG, Duration));
+        fields.push(field("duration", id::LONG, Duration));
     }
     if of == JfrEventFields::ExceptionStatistics {
-        fields.push(("throwables", id::LONG, Inline));
+        fields.push(field("throwables", id::LONG, Inline));
         return fields;
     }
     fields.extend([
-        ("eventThread", id::THREAD, ConstantPool),
-        ("stackTrace", id::STACK, ConstantPool),
+        field("eventThread", id::THREAD, ConstantPool),
+        field("stackTrace", id::STACK, ConstantPool),
     ]);
     let own: &[MetadataField] = match of {
         JfrEventFields::Allocation => &[
-            ("objectClass", id::CLASS, ConstantPool),
-            ("weight", id::LONG, FieldEncoding::Bytes),
+            field("objectClass", id::CLASS, ConstantPool),
+            field("weight", id::LONG, FieldEncoding::Bytes),
         ],
         JfrEventFields::Monitor if name == "jdk.ThreadPark" => &[
-            ("parkedClass", id::CLASS, ConstantPool),
-            ("address", id::LONG, Address),
+            field("parkedClass", id::CLASS, ConstantPool),
+            field("address", id::LONG, Address),
         ],
         JfrEventFields::Monitor => &[
-            ("monitorClass", id::CLASS, ConstantPool),
-            ("address", id::LONG, Address),
+            field("monitorClass", id::CLASS, ConstantPool),
+            field("address", id::LONG, Address),
         ],
         JfrEventFields::Exception => &[
-            ("message", id::STRING, Inline),
-            ("thrownClass", id::CLASS, ConstantPool),
+            field("message", id::STRING, Inline),
+            field("thrownClass", id::CLASS, ConstantPool),
         ],
         JfrEventFields::File if name == "jdk.FileRead" => &[PATH, READ],
         JfrEventFields::File => &[PATH, WRITTEN],
@@ -415,33 +427,35 @@ fn event_fields(of: JfrEventFields, name: &str) -> Vec<MetadataField> {
         JfrEventFields::Socket => &[HOST, WRITTEN],
         JfrEventFields::Sleep | JfrEventFields::ExceptionStatistics => &[],
         JfrEventFields::Other => &[
-            ("kind", id::STRING, Inline),
-            ("type", id::STRING, Inline),
-            ("value", id::LONG, Inline),
+            field("kind", id::STRING, Inline),
+            field("type", id::STRING, Inline),
+            field("value", id::LONG, Inline),
         ],
     };
     fields.extend(own);
-    fields.extend([("count", id::LONG, Inline), ("context", id::LONG, Address)]);
+    fields.extend([
+        field("count", id::LONG, Inline),
+        field("context", id::LONG, Address),
+    ]);
     fields
 }
 
-fn field_element((name, of, how): &MetadataField) -> MetadataElement {
-    let field = MetadataElement::new("field")
-        .with_attribute("name", name)
-        .with_attribute("class", of);
-    match how {
-        FieldEncoding::Inline => field,
-        FieldEncoding::ConstantPool => field.with_attribute("constantPool", true),
-        FieldEncoding::Array => field.with_attribute("dimension", 1),
-        FieldEncoding::Ticks => field
+fn field_element(field: &MetadataField) -> MetadataElement {
+    let element = MetadataElement::new("field")
+        .with_attribute("name", field.name)
+        .with_attribute("class", field.type_id);
+    match field.encoding {
+        FieldEncoding::Inline => element,
+        FieldEncoding::ConstantPool => element.with_attribute("constantPool", true),
+        FieldEncoding::Array => element.with_attribute("dimension", 1),
+        FieldEncoding::Ticks => element
             .with_children([annotation_element(id::TIMESTAMP).with_attribute("value", "TICKS")]),
-        FieldEncoding::Duration => {
-            field.with_children([annotation_element(id::TIMESPAN).with_attribute("value", "TICKS")])
-        }
+        FieldEncoding::Duration => element
+            .with_children([annotation_element(id::TIMESPAN).with_attribute("value", "TICKS")]),
         FieldEncoding::Bytes => {
-            field.with_children([annotation_element(id::AMOUNT).with_attribute("value", "BYTES")])
+            element.with_children([annotation_element(id::AMOUNT).with_attribute("value", "BYTES")])
         }
-        FieldEncoding::Address => field.with_children([annotation_element(id::ADDRESS)]),
+        FieldEncoding::Address => element.with_children([annotation_element(id::ADDRESS)]),
     }
 }
 

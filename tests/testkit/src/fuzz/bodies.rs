@@ -1,12 +1,14 @@
 //! What is done with a file, whatever is in it: the work of all verbs that read it. It must not panic, and must end.
 
+use lucce_callfeed::{
+    CallLabels, CallMeasure, EventLeaf, feed_log_calls, feed_recorded_calls, recorded_code,
+};
 use lucce_callgraph::ContextId;
 use lucce_decoder::{
-    CallLabels, CallMeasure, CodeSymbols, CollapsedStacks, EventLeaf, EventStream, EventWindow,
-    Measure, Profile, TraceTree, analyze_leaks, check_same_run, count_streamed_events,
-    count_unstreamed_events, explain_event, index_submissions, summarize_bursts, trace_submitters,
+    CollapsedStacks, EventStream, EventWindow, Measure, Profile, TraceTree, analyze_leaks,
+    check_same_run, count_streamed_events, count_unstreamed_events, explain_event,
+    index_submissions, summarize_bursts, trace_submitters,
 };
-use lucce_decoder::{feed_log_calls, feed_recorded_calls};
 use lucce_kcontexts::CallingContextTree;
 use lucce_recording::Recording;
 use lucce_replay::{RecordingSurvey, ReplaySettings, run};
@@ -116,7 +118,7 @@ pub fn recording(bytes: &[u8]) {
     let Ok(recording) = Recording::from_bytes(bytes.to_vec()) else {
         return;
     };
-    let _ = CodeSymbols::from(&recording);
+    let _ = recorded_code(&recording);
     let mut tree: CallingContextTree = CallingContextTree::new();
     let mut labels = CallLabels::default();
     const STEPS: u64 = 100_000;

@@ -3,9 +3,8 @@
 use std::collections::HashMap;
 
 use lucce_callgraph::{ContextFrame, MethodId, SiteId};
+use lucce_decoder::CodeSymbols;
 use lucce_kcontexts::CallLabel;
-
-use crate::code::CodeSymbols;
 
 /// A called routine: a method, or the allocated type at the end of a stack.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]

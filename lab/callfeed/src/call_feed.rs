@@ -3,14 +3,13 @@
 use std::collections::HashMap;
 
 use lucce_callgraph::{MethodId, SiteId};
+use lucce_decoder::{
+    CodeSymbols, ContextList, EventContext, Profile, ProgressTick, TraceId, TraceTree, TraceVisit,
+};
 use lucce_kcontexts::{CallLabel, CallListener, KContextError, TraceThreadId};
 use lucce_recording::{CallEdge, LogDamage, ProgramThreadId, RecordedStep, Recording};
 
 use crate::call_labels::{CallLabels, CallTarget};
-use crate::code::CodeSymbols;
-use crate::contexts::{ContextList, EventContext};
-use crate::profile::{Profile, ProgressTick};
-use crate::traces::{TraceId, TraceTree, TraceVisit};
 
 /// The measure of a k-calling context.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -83,7 +82,10 @@ fn feed_trace_tree(
             TraceVisit::Begin(trace) => trace,
             TraceVisit::End(_) => return listener.leave_call(THREAD),
         };
-        let call = calls.get(trace.to_index()).copied().unwrap_or(CallLabel(0));
+        let call = calls
+            .get(trace.to_u32() as usize)
+            .copied()
+            .unwrap_or(CallLabel(0));
         listener.enter_call(THREAD, call.into())?;
         let from = ends.partition_point(|(end, _)| *end < trace);
         let here = ends.get(from..).unwrap_or_default().iter();
@@ -135,14 +137,13 @@ fn allocation_label(
 }
 
 /// Names of the methods and sites of a recording.
-impl From<&Recording> for CodeSymbols {
-    fn from(recording: &Recording) -> Self {
-        let mut code = CodeSymbols::default();
-        for record in recording.names() {
-            code.add_record(record);
-        }
-        code
+#[must_use]
+pub fn recorded_code(recording: &Recording) -> CodeSymbols {
+    let mut code = CodeSymbols::default();
+    for record in recording.names() {
+        code.add_record(record);
     }
+    code
 }
 
 /// Feeds recorded calls, by call labels, up to `limit` steps. Recordings have no bytes, so [`CallMeasure::Value`] counts
@@ -158,7 +159,7 @@ pub fn feed_recorded_calls(
     limit: u64,
     tick: ProgressTick<'_>,
 ) -> Result<CallFeedOutcome, KContextError> {
-    let code = CodeSymbols::from(recording);
+    let code = recorded_code(recording);
     let mut feeder = CallFeeder {
         calls: label_calls(recording, labels),
         allocations: label_allocations(recording, &code, origin, labels),

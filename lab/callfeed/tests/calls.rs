@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use lucce_callfeed::*;
 use lucce_decoder::*;
 use lucce_kcontexts::{CallListener, CallTrace, CallingContextTree, KContextError};
 use lucce_recording::Recording;
@@ -51,7 +52,7 @@ fn paths(labels: &CallLabels, code: &CodeSymbols, calls: &CallTrace) -> BTreeMap
 #[test]
 fn recorded_calls_are_fed_in_order() {
     let recording = Recording::from_bytes(recorded()).unwrap();
-    let code = CodeSymbols::from(&recording);
+    let code = recorded_code(&recording);
     let (labels, calls, outcome) = feed_calls(&recording, CALLS, u64::MAX);
     assert!(outcome.damage.is_none() && !outcome.is_cut);
     assert!(calls.is_timed());
@@ -63,7 +64,7 @@ fn recorded_calls_are_fed_in_order() {
 #[test]
 fn recorded_events_are_fed_where_they_happen() {
     let recording = Recording::from_bytes(recorded()).unwrap();
-    let code = CodeSymbols::from(&recording);
+    let code = recorded_code(&recording);
     for (origin, leaf) in [(EventLeaf::Method, ""), (EventLeaf::Type, "Node")] {
         let (labels, events, _) = feed_calls(&recording, (CallMeasure::Events, origin), u64::MAX);
         let under = ["rc", "rabc", "rdabc", "reabc"];
