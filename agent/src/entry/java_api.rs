@@ -14,10 +14,11 @@ use crate::events::allocation_marks::{self, EndedMark, MarkStart};
 use crate::hookless::call_context;
 use crate::memory::counter::increment_counter;
 use crate::memory::event_mask;
-use crate::options::StartDelay;
+use crate::options::{LogLevel, StartDelay};
 use crate::session::Agent;
 use crate::session::delay;
 use crate::session::guard::guard_callback;
+use crate::session::marks::{self, MarkEffect};
 use crate::stack::StackParts;
 use crate::stack::trace::StackElement;
 use crate::stack::{contexts, current_location, trace};
@@ -209,6 +210,22 @@ pub extern "system" fn Java_io_lucce_CallContext_ready0(_: *mut JNIEnv, _: jclas
     guard_callback((), |agent| {
         if agent.core.options.delay == Some(StartDelay::Ready) {
             delay::begin_counting(agent);
+        }
+    });
+}
+
+/// `CallContext.mark0`: writes a mark of this name into the log. An invalid name changes nothing.
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_io_lucce_CallContext_mark0(env: *mut JNIEnv, _: jclass, name: jobject) {
+    guard_callback((), |agent| {
+        let env = agent.core.jni_env(env);
+        if !agent.core.is_live() {
+            return;
+        }
+        // One unit more than the limit, so that longer names are recognized.
+        let name = env.read_string(name, marks::LONGEST_NAME + 1);
+        if let Err(message) = marks::write_mark(agent, &name, MarkEffect::Named) {
+            agent.core.report_message(LogLevel::Warn, &message);
         }
     });
 }

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use lucce_decoder::escape::EscapedText;
 use lucce_decoder::{
-    ALLOC, KindTotal, Profile, explain_sample_bias, read_counting_delay, read_recorded_options,
-    read_sampled_bytes, summarize_bursts,
+    ALLOC, KindTotal, Profile, RunInterval, explain_sample_bias, read_counting_delay,
+    read_recorded_options, read_sampled_bytes, summarize_bursts,
 };
 use lucce_options::kinds::OBJECTS;
 use lucce_options::{AllocationSampling, RecordingOptions};
@@ -37,6 +37,9 @@ pub struct RunFacts {
     /// Whether objects of the VM itself and of native code are counted.
     #[serde(skip)]
     has_vm_objects: bool,
+    /// The marks between which events are counted; `None`: the whole run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    interval: Option<RunInterval>,
     /// The part of the run that options left out, if any.
     #[serde(skip)]
     part: Option<String>,
@@ -100,6 +103,7 @@ impl RunFacts {
             damage: profile.damage.as_ref().map(ToString::to_string),
             kinds: profile.counted_kinds(),
             has_vm_objects: options.is_some_and(|options| selects_vm_objects(&options)),
+            interval: profile.interval.clone(),
             part: bursts.or(delay).or_else(|| scope.cloned()),
         }
     }
@@ -117,6 +121,9 @@ impl RunFacts {
             let text = format!("{}: {text}", EscapedText(&self.file));
             remarks.push(CompareRemark::new(weight, text));
         };
+        if let Some(interval) = &self.interval {
+            add(RemarkSeverity::Note, interval.to_string());
+        }
         if let Some(damage) = &self.damage {
             add(RemarkSeverity::Incomparable, damage.clone());
         }
@@ -298,6 +305,7 @@ mod run_facts_tests {
                 count: 1,
             }],
             has_vm_objects: false,
+            interval: None,
             part: None,
         }
     }

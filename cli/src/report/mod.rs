@@ -275,8 +275,10 @@ impl<'r> ReportRequest<'r> {
         idle: ReportTotals,
     ) -> Result<CommandStatus, CommandError> {
         let (args, profile, kind) = (self.args, self.profile, self.kind);
-        let is_whole =
-            !args.counted.stream && args.selection.is_whole_kind() && !profile.is_restricted();
+        let is_whole = !args.counted.stream
+            && args.selection.is_whole_kind()
+            && !profile.is_restricted()
+            && profile.interval.is_none();
         let is_whole = is_whole && ALLOC.is_kind(&kind.name);
         report.coverage = is_whole.then(|| compute_coverage(profile).ok()).flatten();
         report.idle = (idle.contexts > 0).then_some(idle);

@@ -132,12 +132,19 @@ pub fn format_head(window: &SampleWindow, view: &TopView) -> Vec<String> {
         unit => format!("{} a second, ", format_rate(value, window, unit)),
     };
     let mut lines = vec![
-        format!("{run}, the last {:.1} s", window.seconds),
+        match &window.interval {
+            Some(interval) => format!("{run}, {interval}: {:.1} s", window.seconds),
+            None => format!("{run}, the last {:.1} s", window.seconds),
+        },
         format!(
-            "{}: {values}{} events a second, {} since the start",
+            "{}: {values}{} events a second, {} {}",
             EscapedText(shown_kind),
             format_rate(count, window, ""),
-            grouped(since_start)
+            grouped(since_start),
+            match window.interval {
+                Some(_) => "events",
+                None => "since the start",
+            }
         ),
     ];
     if idle_count > 0 && !view.with_idle {

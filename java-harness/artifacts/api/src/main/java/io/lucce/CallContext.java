@@ -140,6 +140,21 @@ public final class CallContext {
     }
 
     /**
+     * Marks this moment in the log, as {@code lucce ctl PID mark NAME} does: {@code lucce report --since NAME} shows what was
+     * counted later, {@code --until NAME} what was counted before.
+     *
+     * <p>A mark writes all counters into the log, so it is for phases of a program, not for requests.
+     *
+     * @param name of at most 200 characters in one line; not {@code start} or {@code end}, which are the run's. If several
+     *     marks have it, the last one counts
+     */
+    public static void mark(String name) {
+        if (ACTIVE && name != null) {
+            mark0(name);
+        }
+    }
+
+    /**
      * Returns the stack trace that a number stands for.
      *
      * <p>The trace is what {@link Throwable#getStackTrace()} would have returned for a
@@ -213,6 +228,9 @@ public final class CallContext {
 
     /** Exported, too. */
     private static native void ready0();
+
+    /** Exported, too. */
+    private static native void mark0(String name);
 
     private static native void untag0(long number);
 
