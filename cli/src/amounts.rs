@@ -39,9 +39,12 @@ pub struct AmountFormat {
 impl AmountFormat {
     /// Allocations are estimates if they were sampled.
     pub fn for_kind(profile: &Profile, kind: &KindTotal) -> AmountFormat {
-        AmountFormat {
-            is_estimate: ALLOC.is_kind(&kind.name) && read_sampled_bytes(profile).is_some(),
-        }
+        let is_sampled = read_sampled_bytes(profile).is_some();
+        Self::for_estimates(is_sampled && ALLOC.is_kind(&kind.name))
+    }
+
+    pub fn for_estimates(is_estimate: bool) -> AmountFormat {
+        AmountFormat { is_estimate }
     }
 
     pub fn round(self, amount: u64) -> u64 {

@@ -5,6 +5,7 @@
 //! keys ─► TopView: the selected list and sort key ─► rows ─► screen
 //! ```
 
+mod overview;
 mod rows;
 mod sampler;
 mod screen;

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use lucce_decoder::{
     ContextCounters, KindTotal, MergedProfile, OpenError, Profile, RunId, RunInterval,
-    list_recorded_kinds,
+    list_recorded_kinds, read_sampled_bytes,
 };
 
 use crate::CommandError;
@@ -24,6 +24,20 @@ pub struct SampleWindow {
     pub totals: Vec<KindTotal>,
     /// The kind that is shown by default.
     pub main_kind: String,
+    /// Whether allocations are estimated from samples.
+    pub is_sampled: bool,
+}
+
+impl SampleWindow {
+    /// The events of a kind since the start; of a kind without events, none.
+    pub fn kind_total(&self, name: &str) -> KindTotal {
+        let total = self.totals.iter().find(|kind| kind.name == name);
+        total.cloned().unwrap_or_else(|| KindTotal {
+            name: name.to_owned(),
+            unit: String::new(),
+            count: 0,
+        })
+    }
 }
 
 pub struct LogSampler {
@@ -120,6 +134,7 @@ impl LogSampler {
             interval,
             totals,
             main_kind,
+            is_sampled: read_sampled_bytes(&profile).is_some(),
         })
     }
 }
