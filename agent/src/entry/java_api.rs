@@ -23,7 +23,8 @@ use crate::stack::StackParts;
 use crate::stack::trace::StackElement;
 use crate::stack::{contexts, current_location, trace};
 use crate::thread::lifecycle::{current_state, state_of};
-use crate::thread::{OwnState, ThreadState, tag_scope, tags};
+use crate::thread::tags::{self, TagSet};
+use crate::thread::{OwnState, ThreadState, tag_scope};
 
 /// `CallContext.decode0`: the trace of a number.
 #[unsafe(no_mangle)]
@@ -199,6 +200,39 @@ pub extern "system" fn Java_io_lucce_CallContext_tag0(
         }
         let number = with_switched_counters(agent, env, |state| {
             tag_scope::open_tag(agent.thread_parts(), env, state, (&key, &value))
+        });
+        number.map_or(0, |number| number as jlong)
+    })
+}
+
+/// `CallContext.Scope.tags0`: the current thread's tags, as a number; 0: none, or tags belong to threads.
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_io_lucce_CallContext_00024Scope_tags0(
+    env: *mut JNIEnv,
+    _: jclass,
+) -> jint {
+    guard_callback(0, |agent| {
+        let env = agent.core.jni_env(env);
+        let state = current_state(agent.thread_parts(), env);
+        let tags = state
+            .get()
+            .map(|state| tag_scope::captured_tags(agent.thread_parts(), state));
+        tags.map_or(0, |tags| tags.number() as jint)
+    })
+}
+
+/// `CallContext.Scope.openTags0`: the thread continues under the tags with this number. Returns what `untag0` closes.
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_io_lucce_CallContext_00024Scope_openTags0(
+    env: *mut JNIEnv,
+    _: jclass,
+    tags: jint,
+) -> jlong {
+    guard_callback(0, |agent| {
+        let env = agent.core.jni_env(env);
+        let set = TagSet::from_number(tags as u32);
+        let number = with_switched_counters(agent, env, |state| {
+            tag_scope::open_captured_tags(agent.thread_parts(), env, state, set)
         });
         number.map_or(0, |number| number as jlong)
     })

@@ -280,21 +280,27 @@ public final class CallContext {
      * nested: the innermost one holds. Without the agent it runs the task and does nothing else.
      */
     public static final class Scope {
-        private static final Scope NONE = new Scope(0);
+        private static final Scope NONE = new Scope(0, 0);
 
         private final long context;
+        /** The tags of the code that took the scope; 0: none. */
+        private final int tags;
 
-        private Scope(long context) {
+        private Scope(long context, int tags) {
             this.context = context;
+            this.tags = tags;
         }
 
         /**
-         * Takes the calling context of the line that calls this method.
+         * Takes the calling context of the line that calls this method, and the tags of the thread.
+         *
+         * <p>Tasks that run in the scope have these tags in place of their thread's, as tasks of the JDK's executors have, unless
+         * there are none, or the agent's option {@code tags=thread} is set.
          *
          * @return a scope in which tasks go on from there; without the agent one that changes nothing
          */
         public static Scope capture() {
-            return ACTIVE ? of(CallContext.current()) : NONE;
+            return ACTIVE ? of(CallContext.current()).withTags() : NONE;
         }
 
         /**
@@ -305,7 +311,13 @@ public final class CallContext {
          * @return a scope in which tasks go on from where the number was taken
          */
         public static Scope of(long id) {
-            return ACTIVE && id != 0 ? new Scope(id) : NONE;
+            return ACTIVE && id != 0 ? new Scope(id, 0) : NONE;
+        }
+
+        /** The scope, with the tags of the calling thread. */
+        private Scope withTags() {
+            int open = WALKS || context == 0 ? 0 : tags0();
+            return open == 0 ? this : new Scope(context, open);
         }
 
         /**
@@ -318,11 +330,16 @@ public final class CallContext {
                 task.run();
                 return;
             }
-            begin(context);
+            long tag = openTags();
             try {
-                task.run();
+                begin(context);
+                try {
+                    task.run();
+                } finally {
+                    end();
+                }
             } finally {
-                end();
+                closeTags(tag);
             }
         }
 
@@ -338,11 +355,16 @@ public final class CallContext {
             if (context == 0) {
                 return task.call();
             }
-            begin(context);
+            long tag = openTags();
             try {
-                return task.call();
+                begin(context);
+                try {
+                    return task.call();
+                } finally {
+                    end();
+                }
             } finally {
-                end();
+                closeTags(tag);
             }
         }
 
@@ -366,6 +388,22 @@ public final class CallContext {
         public <T> Callable<T> wrap(Callable<T> task) {
             return context == 0 ? task : () -> call(task);
         }
+
+        private long openTags() {
+            return tags == 0 ? 0 : openTags0(tags);
+        }
+
+        private static void closeTags(long number) {
+            if (number != 0) {
+                untag0(number);
+            }
+        }
+
+        /** Exported by the agent's library: the number of the thread's tags; 0: none. */
+        private static native int tags0();
+
+        /** Exported, too: what {@link CallContext#untag0} closes; 0: nothing has changed. */
+        private static native long openTags0(int tags);
 
         /** The calling frame goes on from there. Hooks replace calls of it. */
         private static void begin(long id) {
