@@ -102,6 +102,16 @@ fn explain_jvm(jvm: &Running, (pid, log): (&str, &Path), start: AgentStart) -> C
     };
     let explained = jvm.lucce().json(&args)?;
     check_findings(&explained, start)?;
+    if start == AgentStart::WithJvm {
+        // The first screen of what happens now names the same lines.
+        let text = jvm
+            .lucce()
+            .text(0, &["top", pid, "--once", "--interval", "10s"])?;
+        ensure(text.lines().count() <= 50, || format!("too long:\n{text}"))?;
+        for (_, method, _) in FAULTS {
+            ensure(text.contains(method), || format!("no {method}:\n{text}"))?;
+        }
+    }
     // The text of the same log fits a screen, and the page names the same lines.
     let text = jvm.lucce().text(0, &["explain", &log])?;
     ensure(text.lines().count() <= 60, || format!("too long:\n{text}"))?;

@@ -53,7 +53,7 @@ pub struct TopArgs {
     #[arg(long)]
     once: bool,
     /// With --once: maximum number of rows; 0: all
-    #[arg(long, value_name = "N", default_value_t = 20, requires = "once")]
+    #[arg(long, value_name = "N", default_value_t = 30, requires = "once")]
     top: usize,
 }
 

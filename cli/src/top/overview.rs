@@ -12,8 +12,8 @@ use super::rows::{TopRow, TopView, format_rate};
 use super::sampler::SampleWindow;
 
 /// Rows of the main kind, of each further one, and of objects that own code itself makes.
-const MAIN_ROWS: usize = 10;
-const OTHER_ROWS: usize = 5;
+const MAIN_ROWS: usize = 8;
+const OTHER_ROWS: usize = 4;
 const OWN_OBJECT_ROWS: usize = 4;
 
 /// The events of a line of own code.
