@@ -10,7 +10,7 @@ import java.util.concurrent.atomic.AtomicLong;
  * the phases it sets a mark, or waits until a file of the phase's name exists. A thread makes objects all the time.
  */
 public final class Phases {
-    static volatile Object sink;
+    public static volatile Object sink;
     static final AtomicLong DRAWN = new AtomicLong();
 
     private Phases() {}
