@@ -47,7 +47,7 @@ impl AmountFormat {
         AmountFormat { is_estimate }
     }
 
-    pub fn round(self, amount: u64) -> u64 {
+    pub fn round_amount(self, amount: u64) -> u64 {
         match self.is_estimate {
             true => round_estimate(amount),
             false => amount,
@@ -57,12 +57,12 @@ impl AmountFormat {
     pub fn format_amount(self, amount: u64, unit: &str) -> String {
         match (self.is_estimate, unit) {
             (true, "bytes") => format_estimated_bytes(amount),
-            _ => format_amount(self.round(amount) as f64, unit),
+            _ => format_amount(self.round_amount(amount) as f64, unit),
         }
     }
 
     pub fn format_count(self, count: u64) -> String {
-        grouped(self.round(count))
+        grouped(self.round_amount(count))
     }
 }
 

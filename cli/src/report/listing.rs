@@ -201,6 +201,6 @@ pub fn format_events(count: u64, class: Option<&str>, unit: &str, amounts: Amoun
     match (class, unit) {
         (Some(class), _) => format!("{number} × {}", EscapedText(class)),
         (None, "bytes") => format!("{number} × events without a type"),
-        (None, _) => format_plural(amounts.round(count), "event"),
+        (None, _) => format_plural(amounts.round_amount(count), "event"),
     }
 }

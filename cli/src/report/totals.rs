@@ -66,7 +66,7 @@ impl ReportTotals {
         let contexts = format_plural(self.contexts, "context");
         format!(
             "{value}{} in {contexts}",
-            format_plural(amounts.round(self.count), "event")
+            format_plural(amounts.round_amount(self.count), "event")
         )
     }
 }

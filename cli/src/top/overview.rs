@@ -17,7 +17,7 @@ const OTHER_ROWS: usize = 4;
 const OWN_OBJECT_ROWS: usize = 4;
 
 /// The events of a line of own code.
-struct OwnLine {
+struct OwnLineSum {
     amount: u64,
     value: u64,
     count: u64,
@@ -74,12 +74,12 @@ fn sum_own_lines(
     view: &TopView,
     kind: &KindTotal,
     itself: bool,
-) -> Vec<(TreeFrameKey, OwnLine)> {
+) -> Vec<(TreeFrameKey, OwnLineSum)> {
     let joined = &window.joined;
     let by_count = view.by_count || kind.unit.is_empty();
     let number = joined.find_kind(&kind.name);
     let is_shown = |row: &MergedCounter| Some(row.kind) == number && view.shows_row(row);
-    let mut lines: HashMap<TreeFrameKey, OwnLine> = HashMap::new();
+    let mut lines: HashMap<TreeFrameKey, OwnLineSum> = HashMap::new();
     for row in joined.filter_counters(0, is_shown) {
         let own = match itself {
             true => joined
@@ -95,7 +95,7 @@ fn sum_own_lines(
         };
         let amount = if by_count { row.count } else { row.value };
         let context = (amount, GroupKey::Context(row.node, row.what));
-        let line = lines.entry(own).or_insert(OwnLine {
+        let line = lines.entry(own).or_insert(OwnLineSum {
             amount: 0,
             value: 0,
             count: 0,
@@ -127,7 +127,7 @@ fn innermost_own_frame(window: &SampleWindow, row: &MergedCounter) -> Option<Tre
 fn rows_of_lines(
     window: &SampleWindow,
     (view, kind): (&TopView, &KindTotal),
-    lines: &[(TreeFrameKey, OwnLine)],
+    lines: &[(TreeFrameKey, OwnLineSum)],
     prefix: &str,
 ) -> Vec<TopRow> {
     let number = window.joined.find_kind(&kind.name);
