@@ -1,5 +1,7 @@
 //! Formats amounts for people: `4.2 GB`, `1 min 27 s`.
 
+use lucce_decoder::{ALLOC, KindTotal, Profile, read_sampled_bytes};
+
 use super::output::grouped;
 
 /// Formats an amount in a unit; units other than bytes and ns follow the number.
@@ -26,6 +28,42 @@ pub fn round_estimate(amount: u64) -> u64 {
     let unit = 10_u64.pow(digits.saturating_sub(3));
     let halves = amount.saturating_add(unit / 2);
     halves - halves % unit
+}
+
+/// How amounts of a kind are shown: estimates have three digits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct AmountFormat {
+    is_estimate: bool,
+}
+
+impl AmountFormat {
+    /// Allocations are estimates if they were sampled.
+    pub fn for_kind(profile: &Profile, kind: &KindTotal) -> AmountFormat {
+        let is_sampled = read_sampled_bytes(profile).is_some();
+        Self::for_estimates(is_sampled && ALLOC.is_kind(&kind.name))
+    }
+
+    pub fn for_estimates(is_estimate: bool) -> AmountFormat {
+        AmountFormat { is_estimate }
+    }
+
+    pub fn round_amount(self, amount: u64) -> u64 {
+        match self.is_estimate {
+            true => round_estimate(amount),
+            false => amount,
+        }
+    }
+
+    pub fn format_amount(self, amount: u64, unit: &str) -> String {
+        match (self.is_estimate, unit) {
+            (true, "bytes") => format_estimated_bytes(amount),
+            _ => format_amount(self.round_amount(amount) as f64, unit),
+        }
+    }
+
+    pub fn format_count(self, count: u64) -> String {
+        grouped(self.round_amount(count))
+    }
 }
 
 /// Formats an amount with its sign, also `+`.
@@ -139,6 +177,19 @@ mod amounts_tests {
             (999_600, "1.00 MB"),
         ] {
             assert_eq!(format_estimated_bytes(bytes), text);
+        }
+    }
+
+    #[test]
+    fn exact_amounts_keep_their_digits() {
+        let [exact, estimated] = [false, true].map(|is_estimate| AmountFormat { is_estimate });
+        for (format, count, bytes, value) in [
+            (exact, "1,234,567", "144.5 kB", "98,765 rows"),
+            (estimated, "1,230,000", "144 kB", "98,800 rows"),
+        ] {
+            assert_eq!(format.format_count(1_234_567), count);
+            assert_eq!(format.format_amount(144_499, "bytes"), bytes);
+            assert_eq!(format.format_amount(98_765, "rows"), value);
         }
     }
 

@@ -100,9 +100,11 @@ impl RunComparison {
         let mut end = CommandStatus::Fine;
         let mut facts = Vec::new();
         let (mut old_lines, mut new_lines) = (None, None);
+        let mut is_whole = what.selection.is_whole_kind();
         for (run, path) in old.iter().chain(new).enumerate() {
             let SelectedRun { profile, status } = what.selection.open_run(path, false)?;
             end = end.max(status);
+            is_whole &= profile.interval.is_none();
             facts.push(RunFacts::new(path, &profile));
             add_profile(&mut joined, &profile, what.no_lines);
             end = report_damage(path, profile.damage.as_ref(), end);
@@ -133,7 +135,7 @@ impl RunComparison {
             new_lines,
             old_lines,
             with_idle: what.idle.idle,
-            remarks: run_facts::all_remarks(&facts, &kind, what.selection.is_whole_kind()),
+            remarks: run_facts::all_remarks(&facts, &kind, is_whole),
             facts,
             kind,
             end,

@@ -21,6 +21,7 @@ use super::{CommandError, CommandStatus, holders, open_profile, print_diagnostic
   lucce ctl 1234 stop                        counts no more events; start counts again
   lucce ctl 1234 dump now.lucce              copies the log as it is now
   lucce ctl 1234 set events=none
+  lucce ctl 1234 mark warm                   report --since warm counts from here on
   lucce ctl 1234 holders lucce:0123456789abcdef:0x1000040000043c
   lucce ctl 1234 status --json")]
 pub struct CtlArgs {
@@ -54,6 +55,14 @@ enum CtlCommand {
         #[arg(value_name = "events=LIST")]
         events: String,
     },
+    /// Write a mark into the log; `--since NAME` and `--until NAME` of other commands count from it and up to it
+    Mark {
+        /// Name of the mark; if several marks have it, the last one counts
+        #[arg(value_name = "NAME")]
+        name: String,
+    },
+    /// Count anew: other commands count from here on; `--since start` counts the whole run
+    Reset,
     /// Print the shortest paths from GC roots to followed objects of a context (agent option events=leak)
     Holders(holders::HoldersArgs),
     /// Detach the agent and close the log
@@ -147,6 +156,8 @@ impl CtlCommand {
             }
             // `holders` sends two requests; this is the first.
             CtlCommand::Holders(_) => ControlCommand::Status,
+            CtlCommand::Mark { name } => ControlCommand::Mark(name.clone()),
+            CtlCommand::Reset => ControlCommand::Reset,
             CtlCommand::Detach => ControlCommand::Detach,
         })
     }

@@ -101,6 +101,9 @@ pub fn run(args: &ExportArgs) -> Result<CommandStatus, CommandError> {
         let text = "--content-ids are labels, and collapsed and chrome have none";
         return Err(CommandError::Usage(text.into()));
     }
+    if matches!(args.format, ExportFormatArg::Chrome) {
+        args.selection.counts.interval.refuse_marks()?;
+    }
     if !args.selection.counts.tagged.is_unrestricted()
         && matches!(args.format, ExportFormatArg::Chrome)
     {

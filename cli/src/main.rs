@@ -37,6 +37,7 @@ mod recording_args;
 mod reference;
 mod report;
 mod run;
+mod run_interval;
 mod selection;
 mod serve;
 mod stats;

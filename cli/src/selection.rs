@@ -2,7 +2,7 @@
 //! way: [`Selection`] ⊃ [`CountSelection`] ⊃ [`EventPatterns`] and classes.
 //!
 //! ```text
-//! Selection      ─► open_run: classes, times, threads and tags ─► Profile with the selected counters
+//! Selection      ─► open_run: classes, interval, times, threads and tags ─► Profile with the selected counters
 //!                └► EventFilter: types and methods             ─► contexts, counters, merged rows or single events
 //! CountSelection ─► limit_counters: all of it except the kind  ─► Profile of a JVM that runs
 //! ```
@@ -19,6 +19,7 @@ use lucce_decoder::{
 use regex_lite::Regex;
 
 use super::classes::ClassFilterArgs;
+use super::run_interval::RunIntervalArgs;
 use super::tag_filter::TagFilterArgs;
 use super::time_window::TimeWindowArgs;
 use super::{CommandError, CommandStatus, SortArg};
@@ -40,6 +41,8 @@ pub struct CountSelection {
     pub event: Option<String>,
     #[command(flatten)]
     pub patterns: EventPatterns,
+    #[command(flatten)]
+    pub interval: RunIntervalArgs,
     #[command(flatten)]
     pub tagged: TagFilterArgs,
     #[command(flatten)]
@@ -102,6 +105,10 @@ impl Selection {
         // The stream is read before the log: see `read_stream`.
         let stream = self.times.open_stream(log, from_stream)?;
         let mut profile = self.counts.classes.open_log(log)?;
+        match &stream {
+            Some(_) => self.counts.interval.refuse_marks()?,
+            None => self.counts.interval.apply(log, &mut profile)?,
+        }
         let status = self.times.apply(log, &mut profile, stream)?;
         self.counts.tagged.apply(log, &mut profile)?;
         if !self.is_whole_kind() {
@@ -158,6 +165,7 @@ impl CountSelection {
     /// Opens the log of a run, which may go on, with the selected counters of the selected kind or of all kinds.
     pub fn open_log(&self, log: &Path) -> Result<Profile, CommandError> {
         let mut profile = self.classes.open_log(log)?;
+        self.interval.apply(log, &mut profile)?;
         if let Some(kind) = &self.event {
             profile.events = profile.events_of_kind(kind);
         }

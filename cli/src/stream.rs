@@ -56,6 +56,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(300);
 
 pub fn run(args: &StreamArgs) -> Result<CommandStatus, CommandError> {
     args.selection.times.check_order()?;
+    args.selection.counts.interval.refuse_marks()?;
     let log = log_path(&args.file);
     let mut out = lock_stdout();
     if args.csv {

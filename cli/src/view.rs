@@ -157,6 +157,7 @@ fn add_run(
         profile.events = profile.events_of_kind(kind);
     }
     selection.counts.patterns.limit_counters(&mut profile);
+    let stream = stream.filter(|_| profile.interval.is_none());
     let mut end = match &stream {
         Some(stream) => time_window::check_stream(file, &profile, stream)?,
         None => status,
@@ -166,6 +167,10 @@ fn add_run(
     if !profile.ended && profile.unsealed > 0 {
         let note = "The JVM was killed or still runs: its counters have no checksums.";
         page_run.notes.push(note.into());
+    }
+    if let Some(interval) = &profile.interval {
+        page_run.coverage = None;
+        page_run.notes.push(format!("Events are {interval}."));
     }
     if !is_whole {
         page_run.coverage = None;

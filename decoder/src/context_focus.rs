@@ -15,10 +15,13 @@ pub struct ContextFocus {
     pub own: Option<ContextFrame>,
     /// Whether a frame is not own code.
     pub has_other_code: bool,
+    /// Whether the event happened in own code itself: the innermost frame is own code.
+    pub is_own_event: bool,
 }
 
 impl ContextFocus {
     fn with_callee(mut self, frame: ContextFrame, origin: CodeOrigin) -> ContextFocus {
+        self.is_own_event = origin == CodeOrigin::Application;
         match origin {
             CodeOrigin::Application => self.own = Some(frame),
             CodeOrigin::Library | CodeOrigin::Jdk => self.has_other_code = true,
@@ -49,6 +52,7 @@ impl PathFold for FocusFold<'_> {
     const EMPTY: ContextFocus = ContextFocus {
         own: None,
         has_other_code: false,
+        is_own_event: false,
     };
     const MEMO_SPACING: u64 = 16;
 

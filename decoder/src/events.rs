@@ -78,6 +78,23 @@ impl ContextCounters {
         ContextCounters(more.collect())
     }
 
+    /// These counters, each with at most what it had counted at `earlier`. Counters that came later are left out.
+    #[must_use]
+    pub fn limit_to(&self, earlier: &ContextCounters) -> ContextCounters {
+        let key = |share: &ContextCounter| (share.id, share.event, share.thread);
+        let mut earlier = earlier.0.iter().peekable();
+        let limited = self.0.iter().filter_map(|share| {
+            while earlier.next_if(|old| key(old) < key(share)).is_some() {}
+            let old = earlier.next_if(|old| key(old) == key(share))?;
+            Some(ContextCounter {
+                count: share.count.min(old.count),
+                value: share.value.min(old.value),
+                ..*share
+            })
+        });
+        ContextCounters(limited.collect())
+    }
+
     /// The counters of a context: one entry for each type and thread.
     #[must_use]
     pub fn counters_of_context(&self, id: ContextId) -> &[ContextCounter] {
@@ -162,6 +179,9 @@ mod events_tests {
                 .as_slice(),
             more.as_slice()
         );
+        let limited = more.limit_to(&before);
+        assert_eq!(limited.as_slice(), before.as_slice());
+        assert_eq!(before.limit_to(&more).as_slice(), before.as_slice());
         let filtered = events.filter_counters(|share| share.event == EventTypeId(4));
         assert_eq!(filtered.as_slice(), [ContextCounter { count: 2, ..other }]);
     }

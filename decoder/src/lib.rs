@@ -33,6 +33,7 @@ mod code_origin;
 mod events;
 mod idle;
 mod kinds;
+mod marks;
 
 mod delta;
 mod followed_objects;
@@ -103,6 +104,9 @@ pub use lucce_callgraph::{ContextId, DecodeError, MethodId, SiteId};
 pub use lucce_options::KindDescriptor;
 pub use lucce_stream::{EventStream, StreamEvent, events_path};
 pub use lucce_tracelog::{ContextNumber, EventTypeId, LogDamage, OpenError, RunId, ThreadId};
+pub use marks::{
+    IntervalError, IntervalStart, MarkedMoment, RunInterval, RunMark, RunMarks, START_NAME,
+};
 pub use measure::{GroupBy, Measure};
 pub use merged::{
     CallTreeBranch, CallTreeOptions, EventMeaning, FrameName, GroupKey, KindName, MergedCounter,

@@ -23,6 +23,7 @@ use crate::code_origin::find_class_origins;
 use crate::events::{ContextCounter, ContextCounters};
 use crate::kinds::{ALLOCATION, EventTypeTable};
 use crate::limits::MAX_NOTES;
+use crate::marks::RunMarks;
 use crate::profile::{DecodeMismatch, LogSizes, Profile, ProfileThread, ProgressTick, SkippedCode};
 use crate::recorded_options::read_recorded_options;
 use crate::scope::FrameScope;
@@ -203,6 +204,14 @@ impl Profile {
             LogRecord::Snapshot(r) => self.followed_objects.begin_snapshot(r),
             LogRecord::Survivors(r) => self.followed_objects.add_survivors(r),
             LogRecord::HeapCensus(r) => self.followed_objects.begin_census(r),
+            LogRecord::MarkedCounters(r) => self.marks.add_counters(&r),
+            LogRecord::Mark(r) => {
+                if !self.marks.add_mark(&r) {
+                    let reason = "a mark without all of its counters".to_owned();
+                    self.damage
+                        .get_or_insert(LogDamage::at_offset(offset, reason));
+                }
+            }
         }
         Ok(())
     }
@@ -432,6 +441,8 @@ fn empty_profile(header: &LogHeader, size: u64) -> Result<Profile, OpenError> {
         graph: VersionedGraph::new(layout_from_header(header)?),
         code: CodeSymbols::default(),
         events: ContextCounters::default(),
+        marks: RunMarks::default(),
+        interval: None,
         types: EventTypeTable::default(),
         threads: Default::default(),
         origins: Default::default(),

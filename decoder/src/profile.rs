@@ -21,6 +21,7 @@ use crate::events::ContextCounters;
 use crate::followed_objects::FollowedObjects;
 use crate::frame::StackFrame;
 use crate::kinds::EventTypeTable;
+use crate::marks::{RunInterval, RunMarks};
 use crate::scope::FrameScope;
 
 /// A method in a context: the start of a step to its caller.
@@ -37,6 +38,9 @@ pub struct Profile {
     pub graph: VersionedGraph,
     pub code: CodeSymbols,
     pub events: ContextCounters,
+    pub marks: RunMarks,
+    /// The marks between which events are counted. `None`: all events of the run.
+    pub interval: Option<RunInterval>,
     pub types: EventTypeTable,
     pub threads: HashMap<ThreadId, ProfileThread>,
     /// The contexts that started a thread, or several threads of one name in turn.

@@ -104,7 +104,18 @@ fn explain_jvm(jvm: &Running, (pid, log): (&str, &Path), start: AgentStart) -> C
         AgentStart::Attached => [&args[..], &["--log", &log]].concat(),
     };
     let explained = jvm.lucce().json(&args)?;
-    check_findings(&explained, start)
+    check_findings(&explained, start)?;
+    if start == AgentStart::WithJvm {
+        // The first screen of what happens now names the same lines.
+        let text = jvm
+            .lucce()
+            .text(0, &["top", pid, "--once", "--interval", "10s"])?;
+        ensure(text.lines().count() <= 50, || format!("too long:\n{text}"))?;
+        for (_, method, _) in FAULTS {
+            ensure(text.contains(method), || format!("no {method}:\n{text}"))?;
+        }
+    }
+    Ok(())
 }
 
 /// Explains the log as text and as a page. The text fits a screen, and the page names the same lines.

@@ -33,6 +33,7 @@ mod leak_suite;
 mod leaks;
 mod log_lines;
 mod loss;
+mod marks;
 mod modes;
 mod native_api;
 mod own_code;
@@ -158,6 +159,7 @@ fn all(setup: &'static Setup) -> Vec<Test> {
         walked::tests(setup),
         bad_options::tests(setup),
         loss::tests(setup),
+        marks::tests(setup),
         files::tests(setup),
         ground::tests(setup),
         task_allocations::tests(setup),

@@ -95,6 +95,7 @@ fn check_shop(setup: &Setup, jdk: &Jdk) -> Checked {
     for (options, line) in FAULTS {
         check_first_screen(&java.lucce(), &java.log(), options, line)?;
     }
+    names_all_faults(&java.lucce(), &java.log())?;
     check_entries(&java.lucce(), &java.log())?;
     java.clean();
     Ok(())
@@ -111,6 +112,25 @@ fn check_first_screen(lucce: &Lucce<'_>, log: &Path, options: &[&str], line: &st
         report.contains(&format!("\tat io.lucce.shop.{line}")),
         || format!("no line {line}: {report}"),
     )
+}
+
+/// Without any option, the first screen names the lines of all faults.
+fn names_all_faults(lucce: &Lucce<'_>, log: &Path) -> Checked {
+    let report = lucce.text(0, &["report", &log.to_string_lossy()])?;
+    let lines = report.lines().count();
+    ensure(lines <= SCREEN_LINES, || format!("{lines} lines: {report}"))?;
+    for (_, line) in FAULTS {
+        ensure(report.contains(&format!("io.lucce.shop.{line}")), || {
+            format!("no line {line}: {report}")
+        })?;
+    }
+    for by in ["entry", "request", "method"] {
+        let report = lucce.text(0, &["report", &log.to_string_lossy(), "--by", by])?;
+        let lines = report.lines().count();
+        let is_short = lines <= SCREEN_LINES && !report.ends_with("\n\n");
+        ensure(is_short, || format!("{lines} lines: {report}"))?;
+    }
+    Ok(())
 }
 
 /// Each price without a number belongs to the endpoint that sums up a customer's orders.

@@ -14,15 +14,17 @@ use crate::events::allocation_marks::{self, EndedMark, MarkStart};
 use crate::hookless::call_context;
 use crate::memory::counter::increment_counter;
 use crate::memory::event_mask;
-use crate::options::StartDelay;
+use crate::options::{LogLevel, StartDelay};
 use crate::session::Agent;
 use crate::session::delay;
 use crate::session::guard::guard_callback;
+use crate::session::marks::{self, MarkEffect};
 use crate::stack::StackParts;
 use crate::stack::trace::StackElement;
 use crate::stack::{contexts, current_location, trace};
 use crate::thread::lifecycle::{current_state, state_of};
-use crate::thread::{OwnState, ThreadState, tag_scope, tags};
+use crate::thread::tags::{self, TagSet};
+use crate::thread::{OwnState, ThreadState, tag_scope};
 
 /// `CallContext.decode0`: the trace of a number.
 #[unsafe(no_mangle)]
@@ -203,12 +205,61 @@ pub extern "system" fn Java_io_lucce_CallContext_tag0(
     })
 }
 
+/// `CallContext.Scope.tags0`: the current thread's tags, as a number; 0: none, or tags belong to threads.
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_io_lucce_CallContext_00024Scope_tags0(
+    env: *mut JNIEnv,
+    _: jclass,
+) -> jint {
+    guard_callback(0, |agent| {
+        let env = agent.core.jni_env(env);
+        let state = current_state(agent.thread_parts(), env);
+        let tags = state
+            .get()
+            .map(|state| tag_scope::captured_tags(agent.thread_parts(), state));
+        tags.map_or(0, |tags| tags.number() as jint)
+    })
+}
+
+/// `CallContext.Scope.openTags0`: the thread continues under the tags with this number. Returns what `untag0` closes.
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_io_lucce_CallContext_00024Scope_openTags0(
+    env: *mut JNIEnv,
+    _: jclass,
+    tags: jint,
+) -> jlong {
+    guard_callback(0, |agent| {
+        let env = agent.core.jni_env(env);
+        let set = TagSet::from_number(tags as u32);
+        let number = with_switched_counters(agent, env, |state| {
+            tag_scope::open_captured_tags(agent.thread_parts(), env, state, set)
+        });
+        number.map_or(0, |number| number as jlong)
+    })
+}
+
 /// `CallContext.ready0`: the program is ready; with `delay=ready` counting begins.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_io_lucce_CallContext_ready0(_: *mut JNIEnv, _: jclass) {
     guard_callback((), |agent| {
         if agent.core.options.delay == Some(StartDelay::Ready) {
             delay::begin_counting(agent);
+        }
+    });
+}
+
+/// `CallContext.mark0`: writes a mark of this name into the log. An invalid name changes nothing.
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_io_lucce_CallContext_mark0(env: *mut JNIEnv, _: jclass, name: jobject) {
+    guard_callback((), |agent| {
+        let env = agent.core.jni_env(env);
+        if !agent.core.is_live() {
+            return;
+        }
+        // One unit more than the limit, so that longer names are recognized.
+        let name = env.read_string(name, marks::LONGEST_NAME + 1);
+        if let Err(message) = marks::write_mark(agent, &name, MarkEffect::Named) {
+            agent.core.report_message(LogLevel::Warn, &message);
         }
     });
 }

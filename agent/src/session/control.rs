@@ -21,6 +21,7 @@ use crate::session::dump;
 use crate::session::guard::guard_callback;
 use crate::session::holders_request;
 use crate::session::leaks_request;
+use crate::session::marks::{self, MarkEffect};
 use crate::session::status;
 use crate::thread::coverage;
 use lucce_jvmti::signals;
@@ -110,6 +111,10 @@ fn execute_command(agent: &Agent, command: &ControlCommand) -> Result<String, St
             return holders_request::answer_holders(agent, numbers, walks.as_ref());
         }
         ControlCommand::Leaks(request) => return leaks_request::answer_leaks(agent, *request),
+        ControlCommand::Mark(name) => return marks::write_mark(agent, name, MarkEffect::Named),
+        ControlCommand::Reset => {
+            return marks::write_mark(agent, marks::RESET_NAME, MarkEffect::Reset);
+        }
         ControlCommand::Detach => return attach::detach_agent(agent),
         ControlCommand::Status => {}
     }

@@ -3,7 +3,7 @@
 //! ```text
 //! Agent_OnLoad   ─► start: options, resources, capabilities ─► Agent ─► VMInit ─► live: helper classes, events, threads
 //! Agent_OnAttach ─► attach: hookless mode
-//! socket         ─► control ─► status, dump, holders_request, leaks_request, detach
+//! socket         ─► control ─► status, marks, dump, holders_request, leaks_request, detach
 //! VMDeath        ─► finish: last records, summary
 //! ```
 //!
@@ -26,6 +26,7 @@ pub mod holders_request;
 mod leaks_request;
 pub mod live;
 pub mod malloc_trim;
+pub mod marks;
 #[cfg(test)]
 mod old_hooks_tests;
 pub mod push;

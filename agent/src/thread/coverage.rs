@@ -380,7 +380,7 @@ impl CoverageTracker {
 }
 
 /// Visits all blocks. The list may grow meanwhile: its lock is held for a few blocks at a time.
-fn visit_blocks<'a, C>(
+pub fn visit_blocks<'a, C>(
     lock: impl Fn() -> MutexGuard<'a, Vec<CellBlock<C>>>,
     mut visit: impl FnMut(&CellBlock<C>),
 ) where

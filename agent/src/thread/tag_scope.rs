@@ -32,6 +32,35 @@ pub fn open_tag(
     number
 }
 
+/// The current thread's tags, for code that continues in another thread; none if tags belong to threads.
+pub fn captured_tags(agent: ThreadParts<'_>, state: &ThreadState) -> TagSet {
+    match agent.core.options.passes_tags() {
+        true => state.tags.borrow().current_set(),
+        false => TagSet::NONE,
+    }
+}
+
+/// Continues under captured tags in place of the current thread's. Returns the number that closes them as a tag is closed;
+/// 0: too many are open.
+pub fn open_captured_tags(
+    agent: ThreadParts<'_>,
+    env: JniEnvironment,
+    state: &ThreadState,
+    set: TagSet,
+) -> u64 {
+    let opened = {
+        let mut tags = state.tags.borrow_mut();
+        let outer = tags.current_set();
+        (!tags.is_full()).then(|| (tags.open_tag(set), (outer, set)))
+    };
+    let Some((number, sets)) = opened else {
+        report_limit(agent, TagLimit::Nested, "");
+        return 0;
+    };
+    switch_counters(agent, env, state, sets);
+    number
+}
+
 /// Opens one more tag in `tags`. Returns the number that closes it, and the sets before and after. `None`: too many
 /// are open. Reports the first occurrence of each limit to the user.
 pub fn push_tag(

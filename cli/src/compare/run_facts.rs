@@ -5,8 +5,8 @@ use std::path::Path;
 
 use lucce_decoder::escape::EscapedText;
 use lucce_decoder::{
-    ALLOC, KindTotal, Profile, explain_sample_bias, read_counting_delay, read_recorded_options,
-    read_sampled_bytes, summarize_bursts,
+    ALLOC, KindTotal, Profile, RunInterval, explain_sample_bias, read_counting_delay,
+    read_recorded_options, read_sampled_bytes, summarize_bursts,
 };
 use lucce_options::kinds::{ALL, EventKindInfo, EventKindSet, OBJECTS};
 use lucce_options::{AllocationSampling, ControlMode, RecordingOptions};
@@ -40,6 +40,9 @@ pub struct RunFacts {
     /// The kinds that the run recorded from the start; `None`: a log without options, or counting came later.
     #[serde(skip)]
     recorded: Option<EventKindSet>,
+    /// The marks between which events are counted; `None`: the whole run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    interval: Option<RunInterval>,
     /// The part of the run that options left out, if any.
     #[serde(skip)]
     part: Option<String>,
@@ -106,6 +109,7 @@ impl RunFacts {
             kinds: profile.counted_kinds(),
             has_vm_objects: options.as_ref().is_some_and(selects_vm_objects),
             recorded: options.as_ref().and_then(recorded_kinds),
+            interval: profile.interval.clone(),
             part: bursts.or(delay).or_else(|| scope.cloned()),
         }
     }
@@ -123,6 +127,9 @@ impl RunFacts {
             let text = format!("{}: {text}", EscapedText(&self.file));
             remarks.push(CompareRemark::new(weight, text));
         };
+        if let Some(interval) = &self.interval {
+            add(RemarkSeverity::Note, interval.to_string());
+        }
         if let Some(damage) = &self.damage {
             add(RemarkSeverity::Incomparable, damage.clone());
         }
@@ -347,6 +354,7 @@ mod run_facts_tests {
             }],
             has_vm_objects: false,
             recorded: None,
+            interval: None,
             part: None,
         }
     }

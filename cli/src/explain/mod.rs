@@ -34,6 +34,7 @@ use super::output::{format_plural, lock_stdout, write_json};
 use super::progress::ProgressMeter;
 use super::record::{RecordingEnd, wait_for_end};
 use super::recording_args::RecordingArgs;
+use super::run_interval::RunIntervalArgs;
 use super::target::find_log_file;
 use super::{
     CommandError, CommandStatus, agent_status, print_diagnostic, process, report_contexts_damage,
@@ -78,6 +79,8 @@ pub struct ExplainArgs {
     /// Print the detectors and the kinds of events that they need
     #[arg(long)]
     help_findings: bool,
+    #[command(flatten)]
+    interval: RunIntervalArgs,
     #[command(flatten)]
     classes: ClassFilterArgs,
 }
@@ -210,7 +213,8 @@ fn wait_and_collect(
 }
 
 fn explain_log(log: &Path, args: &ExplainArgs) -> Result<CommandStatus, CommandError> {
-    let profile = args.classes.open_log(log)?;
+    let mut profile = args.classes.open_log(log)?;
+    args.interval.apply(log, &mut profile)?;
     let bar = ProgressMeter::new("decoding", 0);
     let contexts = profile.list_contexts(&|more| bar.tick(more));
     let leaks = analyze_leaks(&profile, &|more| bar.tick(more));

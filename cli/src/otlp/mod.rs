@@ -71,6 +71,10 @@ pub struct OtlpArgs {
 }
 
 pub fn run(args: &OtlpArgs) -> Result<CommandStatus, CommandError> {
+    if args.selection.interval.is_named() {
+        let text = "--since and --until are for reports: each delivery has what was counted since the last one";
+        return Err(CommandError::Usage(text.into()));
+    }
     let log = resolve_log(&args.target.jvm)?;
     stop_signal::handle_stop_signals()?;
     let mut looker = LogDeltaReader::new(log.clone(), &args.selection, args.content_ids);

@@ -11,14 +11,18 @@ use lucce_decoder::{
 use serde::Serialize;
 
 use super::listing::ContextRows;
+use super::overview::RunOverview;
 use super::own_lines::OwnLines;
 use super::report_head::ReportHead;
 use super::totals::ReportTotals;
 use super::{sum_table, tree};
+use crate::amounts::AmountFormat;
 use crate::output::{format_plural, grouped, percent_of};
 
 /// What the head says if frames are folded.
 const FOLDED: &str = "other frames are folded (--frames all)";
+/// What the head of an overview says.
+const TRACES: &str = "traces of one kind: --event KIND";
 
 #[derive(Serialize)]
 pub(super) struct ContextReport<'r> {
@@ -55,6 +59,8 @@ pub(super) struct ContextReport<'r> {
     /// Waits of idle threads, which the other sums exclude.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) idle: Option<ReportTotals>,
+    #[serde(skip)]
+    pub(super) amounts: AmountFormat,
     /// What shares are percentages of.
     #[serde(skip)]
     pub(super) sorted_by: Measure,
@@ -79,6 +85,9 @@ pub(super) enum ReportBody<'r> {
     /// Contexts by line of own code, as text.
     #[serde(skip)]
     OwnLines(Box<OwnLines<'r>>),
+    /// Leading lines of own code of all kinds, as text.
+    #[serde(skip)]
+    Overview(RunOverview),
     Sums(sum_table::SumTable),
     Tree(tree::ReportTree),
 }
@@ -127,6 +136,7 @@ impl<'r> ContextReport<'r> {
             idle: None,
             event: kind.name.clone(),
             unit: kind.unit.clone(),
+            amounts: AmountFormat::for_kind(profile, kind),
             sorted_by: Measure::Value,
             lacks_own_code: false,
             body,
@@ -138,14 +148,30 @@ impl<'r> ContextReport<'r> {
         match &self.body {
             ReportBody::Contexts { contexts, .. } => contexts.write(&self.unit, out)?,
             ReportBody::OwnLines(lines) => lines.write(&self.unit, out)?,
+            ReportBody::Overview(kinds) => kinds.write(out)?,
             ReportBody::Sums(table) => table.write(out)?,
             ReportBody::Tree(drawn) => drawn.write(out)?,
         }
+        let mut notes = Vec::new();
+        self.write_closing(profile, &mut notes)?;
+        // Contexts end with an empty line each.
+        let has_rows = !matches!(
+            self.body,
+            ReportBody::Contexts { .. } | ReportBody::OwnLines(_)
+        );
+        if has_rows && !notes.is_empty() {
+            writeln!(out)?;
+        }
+        out.write_all(&notes)
+    }
+
+    /// Writes what follows the body.
+    fn write_closing(&self, profile: &Profile, out: &mut impl Write) -> io::Result<()> {
         if let Some(idle) = &self.idle {
             writeln!(
                 out,
                 "idle, threads that wait for work (--idle shows them): {}",
-                idle.to_text(&self.unit)
+                idle.to_text(&self.unit, self.amounts)
             )?;
         }
         if LEAK.is_kind(&self.event) && self.totals.count == 0 {
@@ -160,7 +186,7 @@ impl<'r> ContextReport<'r> {
     /// Writes run, events, coverage, and what is shown of them.
     fn write_head(&self, out: &mut impl Write) -> io::Result<()> {
         self.head.write(out)?;
-        let total = self.totals.to_text(&self.unit);
+        let total = self.totals.to_text(&self.unit, self.amounts);
         write!(out, "events: {}, {total}", EscapedText(&self.event))?;
         match (self.lost, self.totals.count) {
             (0, 0) => {}
@@ -202,6 +228,7 @@ impl<'r> ContextReport<'r> {
                 (lines.row_count(), lines.different, "line", &lines.rest)
             }
             ReportBody::Tree(tree) => return tree.is_folded.then(|| FOLDED.to_owned()),
+            ReportBody::Overview(_) => return Some(TRACES.to_owned()),
             ReportBody::Sums(_) => return None,
         };
         let folded = matches!(self.body, ReportBody::OwnLines(_)).then_some(FOLDED);
@@ -210,7 +237,7 @@ impl<'r> ContextReport<'r> {
             let whole = amount(&self.totals);
             let share = percent_of(amount(rest), whole);
             let (rows, all) = (grouped(rows), format_plural(different, what));
-            let rest = rest.to_text(&self.unit);
+            let rest = rest.to_text(&self.unit, self.amounts);
             format!("shown: {rows} of {all}; the others: {share:.2}%, {rest}")
         });
         let parts: Vec<String> = shown.into_iter().chain(folded.map(str::to_owned)).collect();

@@ -11,8 +11,8 @@ use lucce_decoder::{
 };
 use serde::{Serialize, Serializer};
 
-use crate::amounts::format_amount;
-use crate::output::{format_plural, grouped, percent_of};
+use crate::amounts::{AmountFormat, format_amount};
+use crate::output::{format_plural, percent_of};
 use crate::style::{TerminalStyle, write_trace};
 use crate::thread_start::ThreadStartTraces;
 use crate::threshold::estimate_frame_bytes;
@@ -73,6 +73,8 @@ pub struct ContextRow<'r> {
     frames: FrameList<'r>,
     #[serde(skip)]
     display: FrameDisplay,
+    #[serde(skip)]
+    amounts: AmountFormat,
     #[serde(skip_serializing_if = "Option::is_none")]
     started_by: Option<ThreadStartTraces>,
 }
@@ -139,6 +141,7 @@ impl<'r> ContextRows<'r> {
                 },
                 frames: self.traces.list_frames(*trace, usize::MAX),
                 display: self.display,
+                amounts: AmountFormat::for_kind(self.profile, self.kind),
                 started_by: started.map(|of| ThreadStartTraces::new(self.profile, of, context.id)),
             }
         })
@@ -173,12 +176,12 @@ impl Serialize for ContextRows<'_> {
 
 impl ContextRow<'_> {
     fn write(&self, number: usize, unit: &str, out: &mut impl Write) -> io::Result<()> {
-        let events = format_events(self.count, self.class, unit);
+        let events = format_events(self.count, self.class, unit, self.amounts);
         let nanos = self.nanos.map_or_else(String::new, |nanos| {
             format_amount(nanos as f64, "ns") + "  "
         });
-        let value =
-            format_value(self.value, unit).map_or_else(String::new, |text| text + "  ") + &nanos;
+        let value = format_value(self.value, unit, self.amounts);
+        let value = value.map_or_else(String::new, |text| text + "  ") + &nanos;
         let style = TerminalStyle::for_stdout();
         let share = style.strong(format!("#{number} {:.2}%{}", self.share, self.share_of));
         let ids = style.faint(format!("{}  {}", self.id, self.stack));
@@ -193,11 +196,11 @@ impl ContextRow<'_> {
 }
 
 /// `1,200 × byte[]`, or the number of events.
-pub fn format_events(count: u64, class: Option<&str>, unit: &str) -> String {
-    let number = grouped(count);
+pub fn format_events(count: u64, class: Option<&str>, unit: &str, amounts: AmountFormat) -> String {
+    let number = amounts.format_count(count);
     match (class, unit) {
         (Some(class), _) => format!("{number} × {}", EscapedText(class)),
         (None, "bytes") => format!("{number} × events without a type"),
-        (None, _) => format_plural(count, "event"),
+        (None, _) => format_plural(amounts.round_amount(count), "event"),
     }
 }

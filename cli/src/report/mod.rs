@@ -1,10 +1,12 @@
 //! `lucce report`: prints where memory was allocated, or where other events happened.
 //!
-//! Reading order: `context_report` (the whole), `report_head` (the run), `own_lines` (lines of own code), `listing` (contexts), `sum_table` (`--by`),
+//! Reading order: `context_report` (the whole), `report_head` (the run), `overview` (all kinds), `own_lines` (lines of own code),
+//! `listing` (contexts), `sum_table` (`--by`),
 //! `tree` (`--tree`).
 
 mod context_report;
 mod listing;
+mod overview;
 mod own_lines;
 mod report_head;
 mod sum_table;
@@ -16,10 +18,12 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use lucce_decoder::{
-    ALLOC, ContextList, EventContext, FrameDisplay, GroupBy, KindDescriptor, KindTotal, Measure,
-    MergedCounter, MergedProfile, Profile, compute_coverage, list_recorded_kinds,
+    ALLOC, ContextFocus, ContextList, EventContext, FrameDisplay, GroupBy, KindDescriptor,
+    KindTotal, Measure, MergedCounter, MergedProfile, Profile, compute_coverage,
+    list_recorded_kinds,
 };
 
+use super::amounts::AmountFormat;
 use super::frame_args::FrameArgs;
 use super::output::{lock_stdout, write_json};
 use super::progress::ProgressMeter;
@@ -33,6 +37,7 @@ use super::{
 };
 use context_report::{ContextReport, ReportBody};
 use listing::ContextRows;
+use overview::{KindContexts, RunOverview, rows_of_others};
 use own_lines::{OwnLines, is_own_code_mixed};
 use totals::ReportTotals;
 
@@ -181,21 +186,7 @@ impl<'r> ReportRequest<'r> {
     /// Reports single contexts.
     fn report_contexts(&self) -> Result<CommandStatus, CommandError> {
         let (args, profile, kind) = (self.args, self.profile, self.kind);
-        let events = profile.events_of_kind(&kind.name);
-        let (events, idle) = self.filter.split_idle(profile, events);
-        let all = events.context_ids().len() + idle.context_ids().len();
-        let bar = ProgressMeter::new("decoding", all as u64);
-        let mut contexts = profile.list_contexts_of(&events, &|more| bar.tick(more));
-        let mut idle = profile.list_contexts_of(&idle, &|more| bar.tick(more));
-        drop(bar);
-        contexts.add_left_out(&mut idle);
-        let all = contexts.total_value().saturating_add(idle.total_value());
-        let value = Measure::resolve(args.order.measure(), &kind.unit, all);
-        for list in [&mut contexts.list, &mut idle.list] {
-            self.filter.retain_contexts(profile, list);
-        }
-        let largest_first = |context: &EventContext| (Reverse(context.amount(value)), context.id);
-        contexts.list.sort_by_key(largest_first);
+        let (contexts, idle, value) = self.select_contexts(kind, &self.filter);
         let totals = ReportTotals::sum_contexts(kind, contexts.list.iter());
         let idle = ReportTotals::sum_contexts(kind, idle.list.iter());
         let mut lacks_own_code = false;
@@ -207,8 +198,14 @@ impl<'r> ReportRequest<'r> {
                 && !profile.code.has_no_locations()
                 && focus.iter().all(|focus| focus.own.is_none());
             if is_own_code_mixed(&focus) {
+                if let Some(overview) = self.build_overview(&contexts.list, &focus, value) {
+                    let body = ReportBody::Overview(overview);
+                    let report = ContextReport::new(profile, &contexts, kind, (totals, body));
+                    return self.print_report(report, &contexts, idle);
+                }
                 let by = (&totals, value);
-                let lines = OwnLines::new(profile, kind, by, &contexts.list, &focus, args);
+                let listed = (&contexts.list[..], &focus[..]);
+                let lines = OwnLines::new(profile, kind, by, listed, (args, args.top));
                 let body = ReportBody::OwnLines(Box::new(lines));
                 let mut report = ContextReport::new(profile, &contexts, kind, (totals, body));
                 report.sorted_by = value;
@@ -231,6 +228,85 @@ impl<'r> ReportRequest<'r> {
         report.sorted_by = value;
         report.lacks_own_code = lacks_own_code;
         self.print_report(report, &contexts, idle)
+    }
+
+    /// The contexts of a kind, largest first; those of idle threads; and what they are sorted by.
+    fn select_contexts(
+        &self,
+        kind: &KindTotal,
+        filter: &EventFilter<'_>,
+    ) -> (ContextList, ContextList, Measure) {
+        let (args, profile) = (self.args, self.profile);
+        let events = profile.events_of_kind(&kind.name);
+        let (events, idle) = filter.split_idle(profile, events);
+        let all = events.context_ids().len() + idle.context_ids().len();
+        let bar = ProgressMeter::new("decoding", all as u64);
+        let mut contexts = profile.list_contexts_of(&events, &|more| bar.tick(more));
+        let mut idle = profile.list_contexts_of(&idle, &|more| bar.tick(more));
+        drop(bar);
+        contexts.add_left_out(&mut idle);
+        let all = contexts.total_value().saturating_add(idle.total_value());
+        let value = Measure::resolve(args.order.measure(), &kind.unit, all);
+        for list in [&mut contexts.list, &mut idle.list] {
+            filter.retain_contexts(profile, list);
+        }
+        let largest_first = |context: &EventContext| (Reverse(context.amount(value)), context.id);
+        contexts.list.sort_by_key(largest_first);
+        (contexts, idle, value)
+    }
+
+    /// The first screen of a run with several kinds of events, if no kind and no events are selected. The arguments are of
+    /// the main kind.
+    fn build_overview(
+        &self,
+        contexts: &[EventContext],
+        focus: &[ContextFocus],
+        sorted_by: Measure,
+    ) -> Option<RunOverview> {
+        let (args, profile, kind) = (self.args, self.profile, self.kind);
+        let has_selection = args.selection.event().is_some() || self.filter.has_patterns();
+        if has_selection || args.by.is_some() || args.across_threads {
+            return None;
+        }
+        let kinds = profile.counted_kinds();
+        // Durations of events whose bytes are listed are no kind of their own.
+        let times: Vec<_> = kinds
+            .iter()
+            .filter_map(|of| of.kind_descriptor().times)
+            .collect();
+        let others = kinds
+            .iter()
+            .filter(|other| other.name != kind.name && !times.contains(&&*other.name));
+        let others: Vec<_> = others.collect();
+        if others.is_empty() {
+            return None;
+        }
+        let mut overview = RunOverview::new();
+        let of = KindContexts {
+            kind,
+            contexts,
+            focus,
+            sorted_by,
+        };
+        overview.add_kind(profile, &of, args, args.top);
+        let first = overview.line_count();
+        let rows = rows_of_others(args.top, first, others.len());
+        for kind in others {
+            let filter = match args.idle.idle {
+                true => args.selection.event_filter(),
+                false => args.selection.event_filter().without_idle(kind),
+            };
+            let (contexts, _, sorted_by) = self.select_contexts(kind, &filter);
+            let ids: Vec<_> = contexts.list.iter().map(|context| context.id).collect();
+            let of = KindContexts {
+                kind,
+                contexts: &contexts.list,
+                focus: &profile.find_focus(&ids),
+                sorted_by,
+            };
+            overview.add_kind(profile, &of, args, if args.top == 0 { 0 } else { rows });
+        }
+        Some(overview)
     }
 
     /// Reports sums. Each context is decoded once; its node in the tree has everything needed.
@@ -257,6 +333,7 @@ impl<'r> ReportRequest<'r> {
             row_filter: sorted,
             value,
             unit: value.select_unit(&kind.unit),
+            amounts: AmountFormat::for_kind(profile, kind),
             whole: value.select_amount(totals.value, totals.count),
         };
         let body = match sums {
@@ -275,8 +352,10 @@ impl<'r> ReportRequest<'r> {
         idle: ReportTotals,
     ) -> Result<CommandStatus, CommandError> {
         let (args, profile, kind) = (self.args, self.profile, self.kind);
-        let is_whole =
-            !args.counted.stream && args.selection.is_whole_kind() && !profile.is_restricted();
+        let is_whole = !args.counted.stream
+            && args.selection.is_whole_kind()
+            && !profile.is_restricted()
+            && profile.interval.is_none();
         let is_whole = is_whole && ALLOC.is_kind(&kind.name);
         report.coverage = is_whole.then(|| compute_coverage(profile).ok()).flatten();
         report.idle = (idle.contexts > 0).then_some(idle);
@@ -313,6 +392,7 @@ struct ReportSums<'r> {
     value: Measure,
     /// The unit of amounts.
     unit: &'r str,
+    amounts: AmountFormat,
     /// The total of the selected events.
     whole: u64,
 }

@@ -18,7 +18,7 @@ use lucce_decoder::{
     StackFrame, SubmissionIndex, TraceId, TraceTree, index_submissions, shorten_trace,
 };
 
-use crate::amounts::format_amount;
+use crate::amounts::{AmountFormat, format_amount};
 use crate::output::{format_plural, percent_of};
 use crate::style::{TerminalStyle, write_trace};
 use crate::thread_start::ThreadStartTraces;
@@ -44,13 +44,16 @@ pub struct OwnLines<'r> {
     foreign: ReportTotals,
     sorted_by: Measure,
     whole: u64,
+    amounts: AmountFormat,
     /// Set with `--across-threads`.
     submissions: Option<SubmissionIndex>,
 }
 
 /// The contexts with one innermost frame of own code.
-struct OwnLine<'r> {
-    totals: ReportTotals,
+pub struct OwnLine<'r> {
+    pub totals: ReportTotals,
+    /// The frame of own code.
+    pub frame: StackFrame,
     /// Durations in nanoseconds, if the log has them.
     nanos: u64,
     /// Number of events by type.
@@ -64,14 +67,13 @@ pub fn is_own_code_mixed(focus: &[ContextFocus]) -> bool {
 }
 
 impl<'r> OwnLines<'r> {
-    /// Groups contexts. `focus`: of each context.
+    /// Groups contexts. `focus`: of each context. `top`: the maximum number of rows; 0: all.
     pub fn new(
         profile: &'r Profile,
         kind: &'r KindTotal,
         (totals, sorted_by): (&ReportTotals, Measure),
-        contexts: &'r [EventContext],
-        focus: &[ContextFocus],
-        args: &ReportArgs,
+        (contexts, focus): (&'r [EventContext], &[ContextFocus]),
+        (args, top): (&ReportArgs, usize),
     ) -> Self {
         let whole = sorted_by.select_amount(totals.value, totals.count);
         let (mut groups, foreign) = group_contexts(profile, contexts, focus);
@@ -79,28 +81,42 @@ impl<'r> OwnLines<'r> {
             let amounts = group.iter().map(|context| context.amount(sorted_by));
             amounts.fold(0, u64::saturating_add)
         };
-        for group in &mut groups {
+        for (_, group) in &mut groups {
             group.sort_by_key(|context| (Reverse(context.amount(sorted_by)), context.id));
         }
-        groups.sort_by_cached_key(|group| (Reverse(amount(group)), group.first().map(|c| c.id)));
-        let top = if args.top == 0 { usize::MAX } else { args.top };
-        let is_large = |group: &&Vec<&EventContext>| args.threshold.admits(amount(group), whole);
+        groups
+            .sort_by_cached_key(|(_, group)| (Reverse(amount(group)), group.first().map(|c| c.id)));
+        let top = if top == 0 { usize::MAX } else { top };
+        let is_large = |(_, group): &&(StackFrame, Vec<&EventContext>)| {
+            args.threshold.admits(amount(group), whole)
+        };
         let listed = groups.iter().take(top).take_while(is_large).count();
         let (shown, left) = groups.split_at(listed);
         let times = collect_operation_times(profile, kind);
         let rows = shown
             .iter()
             .filter_map(|group| OwnLine::from_contexts(profile, kind, group, &times));
+        let left = left.iter().flat_map(|(_, group)| group.iter().copied());
         OwnLines {
             profile,
             rows: rows.collect(),
             different: groups.len() as u64,
-            rest: ReportTotals::sum_contexts(kind, left.iter().flatten().copied()),
+            rest: ReportTotals::sum_contexts(kind, left),
             foreign: ReportTotals::sum_contexts(kind, foreign.into_iter()),
             sorted_by,
             whole,
+            amounts: AmountFormat::for_kind(profile, kind),
             submissions: args.across_threads.then(|| index_submissions(profile)),
         }
+    }
+
+    pub fn rows(&self) -> &[OwnLine<'r>] {
+        &self.rows
+    }
+
+    /// The frames of own code, in the order of rows.
+    pub fn frames(&self) -> impl Iterator<Item = &StackFrame> {
+        self.rows.iter().map(|row| &row.frame)
     }
 
     /// Number of rows.
@@ -147,7 +163,7 @@ impl<'r> OwnLines<'r> {
         }
         let amount = self.sorted_by.select_amount(value, count);
         let share = percent_of(amount, self.whole);
-        let total = self.foreign.to_text(unit);
+        let total = self.foreign.to_text(unit, self.amounts);
         writeln!(
             out,
             "without own code (--frames all lists them): {share:.2}%, {total}"
@@ -175,11 +191,11 @@ impl<'r> OwnLines<'r> {
             Measure::Count | Measure::Value => "",
         };
         let mut parts = Vec::new();
-        parts.extend(format_value(value, unit));
+        parts.extend(format_value(value, unit, self.amounts));
         if row.nanos > 0 {
             parts.push(format_amount(row.nanos as f64, "ns"));
         }
-        parts.push(row.format_types(unit) + &self.format_contexts(row, contexts));
+        parts.push(row.format_types(unit, self.amounts) + &self.format_contexts(row, contexts));
         let number_of = |context: &EventContext| self.profile.context_number(context.id);
         let style = TerminalStyle::for_stdout();
         let share = style.strong(format!("#{number} {share:.2}%{share_of}"));
@@ -203,10 +219,13 @@ fn group_contexts<'c>(
     profile: &Profile,
     contexts: &'c [EventContext],
     focus: &[ContextFocus],
-) -> (Vec<Vec<&'c EventContext>>, Vec<&'c EventContext>) {
+) -> (
+    Vec<(StackFrame, Vec<&'c EventContext>)>,
+    Vec<&'c EventContext>,
+) {
     let mut group_of_frame = HashMap::new();
     let mut group_of_name: HashMap<StackFrame, usize> = HashMap::new();
-    let mut groups: Vec<Vec<&EventContext>> = Vec::new();
+    let mut groups: Vec<(StackFrame, Vec<&EventContext>)> = Vec::new();
     let mut foreign = Vec::new();
     for (context, focus) in contexts.iter().zip(focus) {
         let Some(frame) = focus.own else {
@@ -220,9 +239,9 @@ fn group_contexts<'c>(
             *group_of_name.entry(name).or_insert(next)
         });
         if group == groups.len() {
-            groups.push(Vec::new());
+            groups.push((profile.code.resolve_frame(frame), Vec::new()));
         }
-        if let Some(group) = groups.get_mut(group) {
+        if let Some((_, group)) = groups.get_mut(group) {
             group.push(context);
         }
     }
@@ -234,11 +253,12 @@ impl<'r> OwnLine<'r> {
     fn from_contexts(
         profile: &'r Profile,
         kind: &KindTotal,
-        contexts: &[&'r EventContext],
+        (frame, contexts): &(StackFrame, Vec<&'r EventContext>),
         times: &HashMap<(StackId, Option<String>), u64>,
     ) -> Option<OwnLine<'r>> {
         let mut row = OwnLine {
             totals: ReportTotals::sum_contexts(kind, contexts.iter().copied()),
+            frame: frame.clone(),
             nanos: 0,
             types: BTreeMap::new(),
             largest: contexts.first()?,
@@ -254,10 +274,10 @@ impl<'r> OwnLine<'r> {
     }
 
     /// `200,000 × byte[] and 3 more types`: the type with most events.
-    fn format_types(&self, unit: &str) -> String {
+    pub fn format_types(&self, unit: &str, amounts: AmountFormat) -> String {
         let most = self.types.iter().max_by_key(|(_, count)| **count);
         let (class, count) = most.map_or((None, 0), |(class, count)| (*class, *count));
-        let events = format_events(count, class, unit);
+        let events = format_events(count, class, unit, amounts);
         match self.types.len() {
             0 | 1 => events,
             types => {

@@ -2,8 +2,8 @@
 
 use std::io::{self, Write};
 
-use lucce_decoder::Profile;
 use lucce_decoder::escape::EscapedText;
+use lucce_decoder::{Profile, RunInterval};
 use serde::Serialize;
 
 use crate::amounts::format_amount;
@@ -23,6 +23,9 @@ pub struct ReportHead {
     own_code: Vec<String>,
     /// Seconds that the agent ran; `None`: the JVM was killed or still runs.
     seconds: Option<f64>,
+    /// The marks between which events are counted; `None`: the whole run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    interval: Option<RunInterval>,
 }
 
 impl ReportHead {
@@ -35,10 +38,11 @@ impl ReportHead {
             jvm: meta("jvm"),
             own_code: profile.own_code().iter().cloned().collect(),
             seconds: (millis > 0).then_some(millis as f64 / 1e3),
+            interval: profile.interval.clone(),
         }
     }
 
-    /// `run 0123456789abcdef: app.Main --fast, JVM 21.0.9+10-LTS, 4.10 s`
+    /// `run 0123456789abcdef: app.Main --fast, JVM 21.0.9+10-LTS, 4.10 s; counted since mark warm at 1.250 s`
     pub fn write(&self, out: &mut impl Write) -> io::Result<()> {
         let texts = [
             self.command
@@ -56,7 +60,11 @@ impl ReportHead {
             None => write!(out, "run")?,
         }
         let between = if texts.is_empty() { "" } else { ": " };
-        writeln!(out, "{between}{}", texts.join(", "))
+        write!(out, "{between}{}", texts.join(", "))?;
+        match &self.interval {
+            Some(interval) => writeln!(out, "; {interval}{}", interval.start_hint()),
+            None => writeln!(out),
+        }
     }
 
     /// `own code: shop.jar!BOOT-INF/classes`; `None`: the log does not tell own code.

@@ -9,8 +9,8 @@ use lucce_decoder::{GroupBy, GroupKey, Measure, MergedCounter};
 use serde::Serialize;
 
 use crate::SortArg;
-use crate::amounts::format_amount;
-use crate::output::{format_plural, grouped, percent_of};
+use crate::amounts::AmountFormat;
+use crate::output::{format_plural, percent_of};
 use crate::style::TerminalStyle;
 
 use super::{ReportArgs, ReportSums};
@@ -21,6 +21,8 @@ pub struct SumTable {
     by: &'static str,
     /// The unit of `own` and `total`; empty: numbers of events, or no unit.
     amounts_in: String,
+    #[serde(skip)]
+    amounts: AmountFormat,
     /// Whether `own` and `total` differ: for methods, classes, packages and lines.
     #[serde(skip)]
     has_own: bool,
@@ -92,6 +94,7 @@ impl SumTable {
         SumTable {
             by: by.name(),
             amounts_in: summed.unit.to_owned(),
+            amounts: summed.amounts,
             has_own: by.includes_callees(),
             different: keys.len() as u64,
             rest: all.saturating_sub(listed),
@@ -116,15 +119,15 @@ impl SumTable {
         }
         for row in &self.rows {
             let (own, total) = (
-                format_amount(row.own as f64, &unit),
-                format_amount(row.total as f64, &unit),
+                self.amounts.format_amount(row.own, &unit),
+                self.amounts.format_amount(row.total, &unit),
             );
             let share = format!("{:>6.2}%", row.own_share);
             write!(
                 out,
                 "{}  {own:>10}  {:>12}  ",
                 style.strong(share),
-                grouped(row.count)
+                self.amounts.format_count(row.count)
             )?;
             if self.has_own {
                 write!(out, "{:>6.2}%  {total:>10}  ", row.total_share)?;
@@ -137,7 +140,7 @@ impl SumTable {
         }
         let more = self.different.saturating_sub(self.rows.len() as u64);
         if more > 0 {
-            let rest = format_amount(self.rest as f64, &unit);
+            let rest = self.amounts.format_amount(self.rest, &unit);
             writeln!(
                 out,
                 "{:>7}  {rest:>10}  {} more ({})",
@@ -152,6 +155,6 @@ impl SumTable {
                 "*: threads whose names differ in digits only; what they did one after another, or under tags, is one sum"
             )?;
         }
-        writeln!(out)
+        Ok(())
     }
 }

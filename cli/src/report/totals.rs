@@ -6,8 +6,8 @@ use lucce_decoder::escape::EscapedText;
 use lucce_decoder::{EventContext, KindTotal, MergedCounter};
 use serde::Serialize;
 
-use crate::amounts::format_amount;
-use crate::output::{format_plural, grouped};
+use crate::amounts::AmountFormat;
+use crate::output::format_plural;
 
 #[derive(Serialize)]
 pub(super) struct ReportTotals {
@@ -57,15 +57,16 @@ impl ReportTotals {
     }
 
     /// `12 bytes, 3 events in 2 contexts`
-    pub(super) fn to_text(&self, unit: &str) -> String {
+    pub(super) fn to_text(&self, unit: &str, amounts: AmountFormat) -> String {
         if self.count == 0 {
             return "none".to_owned();
         }
-        let value = format_value(self.value, unit).map_or_else(String::new, |text| text + ", ");
+        let value = format_value(self.value, unit, amounts);
+        let value = value.map_or_else(String::new, |text| text + ", ");
         let contexts = format_plural(self.contexts, "context");
         format!(
             "{value}{} in {contexts}",
-            format_plural(self.count, "event")
+            format_plural(amounts.round_amount(self.count), "event")
         )
     }
 }
@@ -75,10 +76,10 @@ pub(super) fn value_in_bytes(kind: &KindTotal, value: u64) -> Option<u64> {
 }
 
 /// Formats a value with its unit, exactly if that is short; `None`: the kind has no values.
-pub(super) fn format_value(value: u64, unit: &str) -> Option<String> {
+pub(super) fn format_value(value: u64, unit: &str, amounts: AmountFormat) -> Option<String> {
     match (value, unit) {
         (0, "") => None,
-        (value, "") => Some(format!("value {}", grouped(value))),
-        (value, unit) => Some(format_amount(value as f64, &EscapedText(unit).to_string())),
+        (value, "") => Some(format!("value {}", amounts.format_count(value))),
+        (value, unit) => Some(amounts.format_amount(value, &EscapedText(unit).to_string())),
     }
 }

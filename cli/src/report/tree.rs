@@ -13,7 +13,7 @@ use lucce_decoder::escape::EscapedText;
 use lucce_decoder::{CallTreeBranch, CallTreeOptions, FrameDisplay, GroupBy, MergedProfile};
 use serde::Serialize;
 
-use crate::amounts::format_amount;
+use crate::amounts::AmountFormat;
 use crate::output::{grouped, percent_of};
 use crate::style::TerminalStyle;
 use crate::threshold::ThresholdArgs;
@@ -25,6 +25,8 @@ pub struct ReportTree {
     by: &'static str,
     /// The unit of amounts; empty: numbers of events, or no unit.
     amounts_in: String,
+    #[serde(skip)]
+    amounts: AmountFormat,
     inverted: bool,
     /// The minimum amount of a branch; smaller ones are summed up.
     least: u64,
@@ -88,6 +90,7 @@ impl ReportTree {
         ReportTree {
             by: by.name(),
             amounts_in: summed.unit.to_owned(),
+            amounts: summed.amounts,
             inverted: args.inverted,
             least: drawing.min_amount,
             is_folded: drawing.own_only,
@@ -102,11 +105,11 @@ impl ReportTree {
             children: ChildIndex::new(&self.branches),
             inverted: self.inverted,
             unit,
+            amounts: self.amounts,
             least: self.least,
             whole: self.branches.first().map_or(0, |all| all.amount),
         };
-        pen.write_tree(out)?;
-        writeln!(out)
+        pen.write_tree(out)
     }
 }
 
@@ -210,6 +213,7 @@ struct TreeWriter<'d> {
     rows: &'d [TreeRow],
     children: ChildIndex,
     inverted: bool,
+    amounts: AmountFormat,
     unit: &'d str,
     least: u64,
     whole: u64,
@@ -297,7 +301,7 @@ impl TreeWriter<'_> {
             (0, _) => name.to_string(),
             (_, false) => format!("{name}  ({small} {})", row.why_omitted()),
             _ if self.only_child(at).is_some() => {
-                let rest = format_amount(row.rest as f64, self.unit);
+                let rest = self.amounts.format_amount(row.rest, self.unit);
                 format!("{name}  (+{rest} in {small} smaller)")
             }
             _ => name.to_string(),
@@ -377,7 +381,7 @@ impl TreeWriter<'_> {
             out,
             "{}  {:>10}  {left}{mark}{}",
             style.strong(share),
-            format_amount(amount as f64, self.unit),
+            self.amounts.format_amount(amount, self.unit),
             style.style_by_name(name, text)
         )
     }

@@ -5,6 +5,7 @@
 //! keys ─► TopView: the selected list and sort key ─► rows ─► screen
 //! ```
 
+mod overview;
 mod rows;
 mod sampler;
 mod screen;
@@ -52,7 +53,7 @@ pub struct TopArgs {
     #[arg(long)]
     once: bool,
     /// With --once: maximum number of rows; 0: all
-    #[arg(long, value_name = "N", default_value_t = 20, requires = "once")]
+    #[arg(long, value_name = "N", default_value_t = 30, requires = "once")]
     top: usize,
 }
 

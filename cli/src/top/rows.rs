@@ -5,12 +5,13 @@ use std::fmt;
 
 use lucce_decoder::escape::EscapedText;
 use lucce_decoder::{
-    ContextId, ContextNumber, FrameDisplay, GroupBy, GroupKey, Measure, MergedCounter, NodeId,
-    StackFrame,
+    ALLOC, ContextId, ContextNumber, FrameDisplay, GroupBy, GroupKey, KindTotal, Measure,
+    MergedCounter, NodeId, StackFrame,
 };
 
-use super::super::amounts::format_amount;
-use super::super::output::{grouped, percent_of};
+use super::super::amounts::AmountFormat;
+use super::super::output::percent_of;
+use super::overview;
 use super::sampler::SampleWindow;
 
 /// The title of a list.
@@ -65,7 +66,7 @@ impl TopView {
         self.by_count || total.is_none_or(|kind| kind.unit.is_empty())
     }
 
-    fn shows_row(&self, row: &MergedCounter) -> bool {
+    pub fn shows_row(&self, row: &MergedCounter) -> bool {
         self.with_idle || !row.is_idle
     }
 
@@ -119,8 +120,8 @@ pub fn format_head(window: &SampleWindow, view: &TopView) -> Vec<String> {
         || "run without an id".to_owned(),
         |run| format!("run {run}"),
     );
-    let total = window.totals.iter().find(|kind| kind.name == shown_kind);
-    let (unit, since_start) = total.map_or(("", 0), |kind| (kind.unit.as_str(), kind.count));
+    let total = &window.kind_total(shown_kind);
+    let (unit, since_start) = (total.unit.as_str(), total.count);
     let sums = |is_wanted: &dyn Fn(&MergedCounter) -> bool| {
         let of_kind = kind_filter(window, shown_kind);
         sum_rows(window, |row| of_kind(row) && is_wanted(row))
@@ -129,19 +130,26 @@ pub fn format_head(window: &SampleWindow, view: &TopView) -> Vec<String> {
     let (idle, idle_count) = sums(&|row| row.is_idle);
     let values = match unit {
         "" => String::new(),
-        unit => format!("{} a second, ", format_rate(value, window, unit)),
+        unit => format!("{} a second, ", format_rate(value, window, (total, unit))),
     };
     let mut lines = vec![
-        format!("{run}, the last {:.1} s", window.seconds),
+        match &window.interval {
+            Some(interval) => format!("{run}, {interval}: {:.1} s", window.seconds),
+            None => format!("{run}, the last {:.1} s", window.seconds),
+        },
         format!(
-            "{}: {values}{} events a second, {} since the start",
+            "{}: {values}{} events a second, {} {}",
             EscapedText(shown_kind),
-            format_rate(count, window, ""),
-            grouped(since_start)
+            format_rate(count, window, (total, "")),
+            total_amounts(window, total).format_count(since_start),
+            match window.interval {
+                Some(_) => "events",
+                None => "since the start",
+            }
         ),
     ];
     if idle_count > 0 && !view.with_idle {
-        let idle = format_rate(idle, window, unit);
+        let idle = format_rate(idle, window, (total, unit));
         lines.push(format!(
             "idle, threads that wait for work (--idle shows them): {idle} a second"
         ));
@@ -165,17 +173,25 @@ fn sum_rows(window: &SampleWindow, is_wanted: impl Fn(&MergedCounter) -> bool) -
 }
 
 /// Formats a rate. Durations are shown as nanoseconds per second.
-fn format_rate(sum: u64, window: &SampleWindow, unit: &str) -> String {
+pub fn format_rate(sum: u64, window: &SampleWindow, (kind, unit): (&KindTotal, &str)) -> String {
     let seconds = window.seconds.max(1e-3);
     let a_second = sum as f64 / seconds;
+    let amounts = total_amounts(window, kind);
     match a_second {
         few if few > 0.0 && few < 10.0 && unit.is_empty() => format!("{few:.1}"),
-        many => format_amount(many.round(), unit),
+        many => amounts.format_amount(many.round() as u64, unit),
     }
+}
+
+fn total_amounts(window: &SampleWindow, kind: &KindTotal) -> AmountFormat {
+    AmountFormat::for_estimates(window.is_sampled && ALLOC.is_kind(&kind.name))
 }
 
 /// Builds the rows, largest first.
 pub fn build_rows(window: &SampleWindow, view: &TopView) -> Vec<TopRow> {
+    if let Some(rows) = overview::build_overview(window, view) {
+        return rows;
+    }
     let (kind, by) = (view.shown_kind(window), view.list);
     let of_kind = kind_filter(window, kind);
     let is_shown = |row: &MergedCounter| of_kind(row) && view.shows_row(row);
@@ -184,8 +200,8 @@ pub fn build_rows(window: &SampleWindow, view: &TopView) -> Vec<TopRow> {
         false => window.joined.own_sums_by_group(0, measure, by, is_shown),
     };
     let (values, counts) = (sum(Measure::Value), sum(Measure::Count));
-    let total = window.totals.iter().find(|of| of.name == kind);
-    let unit = total.map_or("", |kind| kind.unit.as_str());
+    let total = &window.kind_total(kind);
+    let unit = total.unit.as_str();
     let weighed = match view.sorts_by_count(window) {
         true => &counts,
         false => &values,
@@ -205,9 +221,12 @@ pub fn build_rows(window: &SampleWindow, view: &TopView) -> Vec<TopRow> {
         share: percent_of(of(weighed, &key), whole),
         value: match unit {
             "" => String::new(),
-            unit => format!("{}/s", format_rate(of(&values, &key), window, unit)),
+            unit => format!(
+                "{}/s",
+                format_rate(of(&values, &key), window, (total, unit))
+            ),
         },
-        count: format!("{}/s", format_rate(of(&counts, &key), window, "")),
+        count: format!("{}/s", format_rate(of(&counts, &key), window, (total, ""))),
         name: format_key_name(window, key),
     };
     keys.into_iter().map(row).collect()

@@ -1,10 +1,11 @@
 //! Reads the log of a running JVM repeatedly, and returns what was counted since the last reading.
 
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use lucce_decoder::{
-    ContextCounters, KindTotal, MergedProfile, OpenError, Profile, RunId, list_recorded_kinds,
+    ContextCounters, KindTotal, MergedProfile, OpenError, Profile, RunId, RunInterval,
+    list_recorded_kinds, read_sampled_bytes,
 };
 
 use crate::CommandError;
@@ -17,10 +18,26 @@ pub struct SampleWindow {
     pub joined: MergedProfile,
     pub run: Option<RunId>,
     pub seconds: f64,
+    /// The marks between which events were counted; `None`: since the last reading.
+    pub interval: Option<RunInterval>,
     /// Selected events since the JVM's start.
     pub totals: Vec<KindTotal>,
     /// The kind that is shown by default.
     pub main_kind: String,
+    /// Whether allocations are estimated from samples.
+    pub is_sampled: bool,
+}
+
+impl SampleWindow {
+    /// The events of a kind since the start; of a kind without events, none.
+    pub fn kind_total(&self, name: &str) -> KindTotal {
+        let total = self.totals.iter().find(|kind| kind.name == name);
+        total.cloned().unwrap_or_else(|| KindTotal {
+            name: name.to_owned(),
+            unit: String::new(),
+            count: 0,
+        })
+    }
 }
 
 pub struct LogSampler {
@@ -51,6 +68,9 @@ impl LogSampler {
             if kinds.iter().all(|kind| kind != name) {
                 kinds.push(name.to_owned());
             }
+        }
+        if selection.interval.is_named() {
+            selection.interval.apply(path, &mut profile)?;
         }
         selection.limit_counters(&mut profile);
         Ok(LogSampler {
@@ -87,22 +107,45 @@ impl LogSampler {
     pub fn read_window(&mut self) -> Result<SampleWindow, OpenError> {
         let begun = Instant::now();
         let mut profile = Profile::open(&self.path)?;
+        if self.selection.interval.is_named() {
+            // The marks were there at the first reading, and a log keeps them.
+            let _ = self.selection.interval.apply(&self.path, &mut profile);
+        }
         self.selection.limit_counters(&mut profile);
         let (totals, main_kind) = (profile.counted_kinds(), profile.main_kind().name);
-        let more = profile.events.subtract_earlier(&self.before);
-        self.before = std::mem::replace(&mut profile.events, more);
+        let interval = profile.interval.take();
+        if interval.is_none() {
+            let more = profile.events.subtract_earlier(&self.before);
+            self.before = std::mem::replace(&mut profile.events, more);
+        }
         let mut joined = MergedProfile::default();
         joined.add_profile(&profile, &|_| ());
         // Measured between the counters' readings, not between the starts of readings: on a busy machine these differ.
-        let seconds = (profile.counters_read_at - self.read_at).as_secs_f64();
+        let since_reading = (profile.counters_read_at - self.read_at).as_secs_f64();
+        let seconds = interval.as_ref().map_or(since_reading, |interval| {
+            interval_seconds(interval, profile.header.start)
+        });
         self.read_at = profile.counters_read_at;
         self.read_duration = begun.elapsed();
         Ok(SampleWindow {
             joined,
             run: profile.header.run,
             seconds,
+            interval,
             totals,
             main_kind,
+            is_sampled: read_sampled_bytes(&profile).is_some(),
         })
     }
+}
+
+/// The length of an interval. `start`: of the log, in nanoseconds since 1970.
+fn interval_seconds(interval: &RunInterval, start: u64) -> f64 {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    let elapsed = now.unwrap_or_default().as_secs_f64() - start as f64 / 1e9;
+    let seconds = |millis: u64| millis as f64 / 1e3;
+    let until = interval.until.as_ref();
+    let until = until.map_or(elapsed, |mark| seconds(mark.millis));
+    let since = interval.since.as_ref();
+    until - since.map_or(0.0, |mark| seconds(mark.millis))
 }

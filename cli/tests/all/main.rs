@@ -12,6 +12,7 @@ mod golden;
 mod hostile;
 mod init;
 mod json;
+mod marks;
 mod no_file;
 mod order;
 mod otlp;

@@ -47,6 +47,10 @@ pub enum ControlCommand {
     Holders(Vec<u64>, Option<HolderSearchOptions>),
     /// Writes the followed objects that are alive into the log.
     Leaks(LeaksRequest),
+    /// Writes a mark of this name into the log: what all counters have counted so far.
+    Mark(String),
+    /// Writes a mark from which readers count by default.
+    Reset,
     /// Removes the hooks from the JVM.
     Detach,
 }
@@ -119,7 +123,7 @@ impl fmt::Display for ProtocolError {
             ),
             ProtocolError::Verb(verb) => write!(
                 f,
-                "unknown command '{verb}'; there are start, stop, status, dump, set, holders, leaks and detach"
+                "unknown command '{verb}'; there are start, stop, status, dump, set, mark, reset, holders, leaks and detach"
             ),
             ProtocolError::Argument(wanted) => write!(f, "malformed command: {wanted}"),
             ProtocolError::TooLong => write!(f, "the reply is longer than {MAX_REPLY} bytes"),
@@ -159,6 +163,8 @@ impl ControlCommand {
                 ("holders", Some(argument.into()))
             }
             ControlCommand::Leaks(request) => ("leaks", Some(request.as_str().into())),
+            ControlCommand::Mark(name) => ("mark", Some(name.as_str().into())),
+            ControlCommand::Reset => ("reset", None),
             ControlCommand::Detach => ("detach", None),
         }
     }
@@ -181,6 +187,11 @@ impl ControlCommand {
             "start" => none(ControlCommand::Start, "start takes no argument"),
             "stop" => none(ControlCommand::Stop, "stop takes no argument"),
             "status" => none(ControlCommand::Status, "status takes no argument"),
+            "reset" => none(ControlCommand::Reset, "reset takes no argument"),
+            "mark" => match argument.filter(|name| !name.is_empty()) {
+                Some(name) => Ok(ControlCommand::Mark(name.to_owned())),
+                None => Err(ProtocolError::Argument("mark wants a name")),
+            },
             "detach" => none(ControlCommand::Detach, "detach takes no argument"),
             "dump" => match argument {
                 Some(file) if !file.starts_with('/') => {

@@ -13,6 +13,8 @@ fn commands() -> impl Strategy<Value = ControlCommand> {
         Just(ControlCommand::Status),
         Just(ControlCommand::Detach),
         Just(ControlCommand::Dump(None)),
+        Just(ControlCommand::Reset),
+        "[^\n\r\u{0}]{1,40}".prop_map(ControlCommand::Mark),
         "/[^\n\r\u{0}]{0,40}".prop_map(|file| ControlCommand::Dump(Some(file))),
         "[a-z]{1,8}=[^\n\r\u{0}]{0,40}".prop_map(ControlCommand::Set),
         (

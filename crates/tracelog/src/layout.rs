@@ -64,7 +64,7 @@
 //!   events with different tags).
 //! * 4 (2026-11-26): blocks of counters are sealed when the log is closed; a reader that skips this takes damaged counters
 //!   for valid ones. Later additions, which older readers skip: records of kinds 24
-//!   to 26.
+//!   to 28 (such a reader counts from the start of the run, whatever was reset).
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;

@@ -34,6 +34,8 @@
 //! | 24 | `HeapCensus` | n rows, n cause, t detail, n milliseconds, n collections, n full collections + 1 or 0, n survived, n tested, n sampled, n following, n thinned, n used bytes + 1 or 0, n largest bytes + 1 or 0 |
 //! | 25 | `CodeSourceRecord` | n id, t location |
 //! | 26 | `ClassSource` | n class, n code source |
+//! | 27 | `MarkedCounters` | n mark, n thread, n counters, [q context, n event type or 0, n count, n value] |
+//! | 28 | `MarkRecord` | n id, n 1 if a reset, n nanoseconds since the start, n counters, t name |
 //!
 //! `what` of a site: 1 call, 2 new, 3 array, 4 native, 5 current, 6 other.
 //!
@@ -47,6 +49,7 @@ mod code;
 mod event;
 mod graph;
 mod leak;
+mod mark;
 mod run;
 
 pub use code::{
@@ -58,6 +61,7 @@ pub use leak::{
     CensusCause, FollowedKeyRecord, HeapCensus, SnapshotRecord, SurvivorGeneration, SurvivorsRecord,
 };
 use lucce_callgraph::{Anchor, Base, GraphChange, GraphNode, Transition};
+pub use mark::{MarkRecord, MarkedCounter, MarkedCounters};
 pub use run::{
     EndRecord, MetaRecord, MismatchRecord, SkippedRecord, StatRecord, ThreadEnd, ThreadId,
     ThreadOrigin, ThreadRecord, ThreadTag, WarningRecord,
@@ -98,6 +102,8 @@ pub enum LogRecord<'a> {
     ThreadOrigin(ThreadOrigin),
     ThreadTag(ThreadTag<'a>),
     HeapCensus(HeapCensus<'a>),
+    MarkedCounters(MarkedCounters),
+    Mark(MarkRecord<'a>),
 }
 
 /// A record's kind: the first byte of the record.
@@ -131,6 +137,8 @@ impl RecordKind {
     const HEAP_CENSUS: u8 = 24;
     const CODE_SOURCE: u8 = 25;
     const CLASS_SOURCE: u8 = 26;
+    const MARKED_COUNTERS: u8 = 27;
+    const MARK: u8 = 28;
 
     /// Returns the kind's name for users.
     #[must_use]
@@ -162,6 +170,8 @@ impl RecordKind {
             Self::HEAP_CENSUS => "heap-census",
             Self::CODE_SOURCE => "code-source",
             Self::CLASS_SOURCE => "class-source",
+            Self::MARKED_COUNTERS => "marked-counters",
+            Self::MARK => "mark",
             _ => "unknown",
         }
     }
@@ -199,6 +209,8 @@ impl LogRecord<'_> {
             LogRecord::HeapCensus(_) => RecordKind::HEAP_CENSUS,
             LogRecord::CodeSource(_) => RecordKind::CODE_SOURCE,
             LogRecord::ClassSource(_) => RecordKind::CLASS_SOURCE,
+            LogRecord::MarkedCounters(_) => RecordKind::MARKED_COUNTERS,
+            LogRecord::Mark(_) => RecordKind::MARK,
         })
     }
 
@@ -235,6 +247,8 @@ impl LogRecord<'_> {
             LogRecord::HeapCensus(r) => r.encode_fields(out),
             LogRecord::CodeSource(r) => r.encode_fields(out),
             LogRecord::ClassSource(r) => r.encode_fields(out),
+            LogRecord::MarkedCounters(r) => r.encode_fields(out),
+            LogRecord::Mark(r) => r.encode_fields(out),
         }
     }
 }
@@ -317,6 +331,10 @@ impl<'a> LogRecord<'a> {
                 LogRecord::CodeSource(CodeSourceRecord::decode_fields(input)?)
             }
             RecordKind::CLASS_SOURCE => LogRecord::ClassSource(ClassSource::decode_fields(input)?),
+            RecordKind::MARKED_COUNTERS => {
+                LogRecord::MarkedCounters(MarkedCounters::decode_fields(input)?)
+            }
+            RecordKind::MARK => LogRecord::Mark(MarkRecord::decode_fields(input)?),
             RecordKind::DIVIDED_BASE => {
                 LogRecord::Change(GraphChange::Base(DividedBase::decode_fields(input)?))
             }
@@ -359,7 +377,9 @@ into_record!(
     ThreadTag(ThreadTag<'a>),
     HeapCensus(HeapCensus<'a>),
     CodeSource(CodeSourceRecord<'a>),
-    ClassSource(ClassSource)
+    ClassSource(ClassSource),
+    MarkedCounters(MarkedCounters),
+    Mark(MarkRecord<'a>)
 );
 
 #[cfg(test)]

@@ -158,6 +158,25 @@ fn all() -> Vec<LogRecord<'static>> {
             lost: 8,
         }
         .into(),
+        MarkedCounters {
+            mark: 2,
+            thread: ThreadId(3),
+            counters: vec![MarkedCounter {
+                context: ContextId(u64::MAX),
+                event: EventTypeId(9),
+                count: 1 << 40,
+                value: 16,
+            }],
+        }
+        .into(),
+        MarkRecord {
+            id: 2,
+            is_reset: true,
+            at_ns: 1 << 33,
+            counters: 1,
+            name: "warm".into(),
+        }
+        .into(),
         HeapCensus {
             rows: 3,
             cause: CensusCause::HeapExhausted,
@@ -229,7 +248,7 @@ fn every_kind_has_a_name_and_is_tested() {
     names.dedup();
     names.sort_unstable();
     names.dedup();
-    assert_eq!(names.len(), 24);
+    assert_eq!(names.len(), 26);
     assert!(!names.contains(&"unknown"));
 }
 

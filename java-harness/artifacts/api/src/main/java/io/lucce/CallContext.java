@@ -140,6 +140,21 @@ public final class CallContext {
     }
 
     /**
+     * Marks this moment in the log, as {@code lucce ctl PID mark NAME} does: {@code lucce report --since NAME} shows what was
+     * counted later, {@code --until NAME} what was counted before.
+     *
+     * <p>A mark writes all counters into the log, so it is for phases of a program, not for requests.
+     *
+     * @param name of at most 200 characters in one line; not {@code start} or {@code end}, which are the run's. If several
+     *     marks have it, the last one counts
+     */
+    public static void mark(String name) {
+        if (ACTIVE && name != null) {
+            mark0(name);
+        }
+    }
+
+    /**
      * Returns the stack trace that a number stands for.
      *
      * <p>The trace is what {@link Throwable#getStackTrace()} would have returned for a
@@ -214,6 +229,9 @@ public final class CallContext {
     /** Exported, too. */
     private static native void ready0();
 
+    /** Exported, too. */
+    private static native void mark0(String name);
+
     private static native void untag0(long number);
 
     /** Exported by the agent's library as {@code Java_io_lucce_CallContext_decode0}. */
@@ -262,21 +280,27 @@ public final class CallContext {
      * nested: the innermost one holds. Without the agent it runs the task and does nothing else.
      */
     public static final class Scope {
-        private static final Scope NONE = new Scope(0);
+        private static final Scope NONE = new Scope(0, 0);
 
         private final long context;
+        /** The tags of the code that took the scope; 0: none. */
+        private final int tags;
 
-        private Scope(long context) {
+        private Scope(long context, int tags) {
             this.context = context;
+            this.tags = tags;
         }
 
         /**
-         * Takes the calling context of the line that calls this method.
+         * Takes the calling context of the line that calls this method, and the tags of the thread.
+         *
+         * <p>Tasks that run in the scope have these tags in place of their thread's, as tasks of the JDK's executors have, unless
+         * there are none, or the agent's option {@code tags=thread} is set.
          *
          * @return a scope in which tasks go on from there; without the agent one that changes nothing
          */
         public static Scope capture() {
-            return ACTIVE ? of(CallContext.current()) : NONE;
+            return ACTIVE ? of(CallContext.current()).withTags() : NONE;
         }
 
         /**
@@ -287,7 +311,13 @@ public final class CallContext {
          * @return a scope in which tasks go on from where the number was taken
          */
         public static Scope of(long id) {
-            return ACTIVE && id != 0 ? new Scope(id) : NONE;
+            return ACTIVE && id != 0 ? new Scope(id, 0) : NONE;
+        }
+
+        /** The scope, with the tags of the calling thread. */
+        private Scope withTags() {
+            int open = WALKS || context == 0 ? 0 : tags0();
+            return open == 0 ? this : new Scope(context, open);
         }
 
         /**
@@ -300,11 +330,16 @@ public final class CallContext {
                 task.run();
                 return;
             }
-            begin(context);
+            long tag = openTags();
             try {
-                task.run();
+                begin(context);
+                try {
+                    task.run();
+                } finally {
+                    end();
+                }
             } finally {
-                end();
+                closeTags(tag);
             }
         }
 
@@ -320,11 +355,16 @@ public final class CallContext {
             if (context == 0) {
                 return task.call();
             }
-            begin(context);
+            long tag = openTags();
             try {
-                return task.call();
+                begin(context);
+                try {
+                    return task.call();
+                } finally {
+                    end();
+                }
             } finally {
-                end();
+                closeTags(tag);
             }
         }
 
@@ -348,6 +388,22 @@ public final class CallContext {
         public <T> Callable<T> wrap(Callable<T> task) {
             return context == 0 ? task : () -> call(task);
         }
+
+        private long openTags() {
+            return tags == 0 ? 0 : openTags0(tags);
+        }
+
+        private static void closeTags(long number) {
+            if (number != 0) {
+                untag0(number);
+            }
+        }
+
+        /** Exported by the agent's library: the number of the thread's tags; 0: none. */
+        private static native int tags0();
+
+        /** Exported, too: what {@link CallContext#untag0} closes; 0: nothing has changed. */
+        private static native long openTags0(int tags);
 
         /** The calling frame goes on from there. Hooks replace calls of it. */
         private static void begin(long id) {

@@ -40,6 +40,11 @@ public final class TaggedTasks {
     }
 
     private static void work(String tags) {
+        count(tags);
+        Check.that(CallContext.current(), new Throwable());
+    }
+
+    private static void count(String tags) {
         CallContext.event("own", 1);
         Object made = new Marker();
         synchronized (expected) {
@@ -47,7 +52,6 @@ public final class TaggedTasks {
             sums[0]++;
             sums[1]++;
         }
-        Check.that(CallContext.current(), new Throwable());
         if (made.hashCode() == 0 && made == expected) throw new AssertionError();
     }
 
@@ -211,6 +215,46 @@ public final class TaggedTasks {
         for (Thread thread : threads) thread.join();
     }
 
+    /** Scopes carry tags to a thread that no executor of the JDK runs. */
+    private static void scopes() throws Exception {
+        ArrayBlockingQueue<Runnable> queue = new ArrayBlockingQueue<>(100);
+        Thread worker = new Thread(() -> {
+            try (CallContext.Tag own = CallContext.tag("worker", "w")) {
+                for (int n = 0; n < 45; n++) queue.take().run();
+                count("worker=w");
+            } catch (InterruptedException e) {
+                throw new AssertionError(e);
+            }
+        }, "scoped");
+        worker.start();
+        for (int n = 0; n < 15; n++) {
+            String name = "scope=s" + n % 2;
+            String scoped = follows ? name : "worker=w";
+            try (CallContext.Tag tag = CallContext.tag("scope", "s" + n % 2)) {
+                CallContext.Scope scope = CallContext.Scope.capture();
+                queue.put(scope.wrap(() -> {
+                    count(scoped);
+                    try (CallContext.Tag inner = CallContext.tag("step", "i")) {
+                        count(scoped + ", step=i");
+                    }
+                }));
+                queue.put(scope.wrap(() -> {
+                    try {
+                        scope.run(() -> {
+                            count(scoped);
+                            throw new IllegalStateException("expected");
+                        });
+                    } catch (IllegalStateException e) {
+                        count(scoped);
+                    }
+                }));
+            }
+            // Without tags a scope leaves those of the thread.
+            queue.put(CallContext.Scope.capture().wrap(() -> count("worker=w")));
+        }
+        worker.join();
+    }
+
     public static void main(String[] args) throws Exception {
         follows = !List.of(args).contains("thread");
         ExecutorService pool = Executors.newFixedThreadPool(3);
@@ -235,6 +279,7 @@ public final class TaggedTasks {
         forks();
         refused();
         threads();
+        scopes();
         expected.forEach((tags, sums) -> System.out.println(tags + "#" + sums[0] + "#" + sums[1]));
         Check.done();
     }
