@@ -153,7 +153,10 @@ describe("a page of one run", () => {
     await page.locator("td button.link").first().click();
     await page.getByRole("button", { name: "Copy", exact: true }).click();
     await page.waitForFunction(() => document.getElementById("status").textContent === "copied");
-    assert.equal(await page.locator("pre").innerText(), await inPage(`traceText(contexts.node[contexts.number.indexOf(document.querySelector("dd").textContent)])`));
+    const whole = await inPage(`traceText(contexts.node[contexts.number.indexOf(document.querySelector("dd").textContent)])`);
+    assert.ok((await inPage(`navigator.clipboard.readText()`)).endsWith("\n" + whole));
+    await page.getByRole("button", { name: "All frames", exact: true }).click();
+    assert.equal(await page.locator("pre").innerText(), whole);
   });
 
   test("keeps its state in the URL", async () => {
@@ -246,7 +249,9 @@ describe("a page of one run", () => {
     assert.deepEqual(Object.entries(await rows("own")).sort(), Object.entries(sumBy(line)).sort());
     const entry = (frames) => { const own = frames.findLast((frame) => frame.own); return own ? `${own.class}.${own.method}` : NO_OWN; };
     assert.deepEqual(Object.entries(await rows("entry")).sort(), Object.entries(sumBy(entry)).sort());
-    await page.getByRole("heading", { name: "Own lines" }).waitFor();
+    await page.getByRole("heading", { name: "Own lines: alloc" }).waitFor();
+    await open("one", "#tab=methods");
+    assert.equal(await page.getByLabel("Sums by").inputValue(), "own");
     await open("one", "#tab=methods&group=entry");
     assert.equal(await page.getByLabel("Sums by").inputValue(), "entry");
     assert.equal(await page.locator("#main tbody tr.own").count(), Object.keys(sumBy(entry)).filter((name) => name !== NO_OWN).length);
@@ -414,7 +419,7 @@ describe("a page of one run", () => {
   });
 
   test("has what is too small to be shown one by one last", async () => {
-    await open("one", "#tab=methods");
+    await open("one", "#tab=methods&group=method");
     // The heaviest leaf stands for such a sum.
     const name = await inPage(`(() => {
       const sums = sumsOf(0);
@@ -537,9 +542,9 @@ describe("a page of two runs", () => {
     assert.equal(await inPage(`location.hash`), "");
     await tab("Overview").click();
     assert.match(await inPage(`location.hash`), /tab=overview/);
-    // Types are no part of a stack: the sums over stacks are by method then.
+    // Types are no part of a stack: the sums over stacks are by own line then.
     await tab("Methods").click();
-    assert.equal(await page.getByLabel("Sums by").inputValue(), "method");
+    assert.equal(await page.getByLabel("Sums by").inputValue(), "own");
     assert.ok((await page.locator("#main tbody tr").count()) > 1);
   });
 
