@@ -206,7 +206,7 @@ describe("a page of one run", () => {
       const all = data.kinds[state.kind].value[0];
       data.contexts.idle = [contexts.kind.findIndex((kind, at) => kind === state.kind && sumsOf(0).byContext[at] > 0)];
       take(data);
-      cached = { key: "", sums: [] };
+      cached = { key: "", sums: [], kinds: [] };
       draw();
       return { all, idle: idleAmount(0) };
     })()`);
@@ -328,7 +328,7 @@ describe("a page of one run", () => {
 
   test("folds nothing where own code cannot be told from other code", async () => {
     await open("one", "#tab=flame");
-    await inPage(`(() => { data.classOrigins = "l".repeat(data.classes.length); take(data); cached = { key: "", sums: [] }; draw(); })()`);
+    await inPage(`(() => { data.classOrigins = "l".repeat(data.classes.length); take(data); cached = { key: "", sums: [], kinds: [] }; draw(); })()`);
     assert.equal(await page.getByLabel("all frames").count(), 0);
     assert.ok(await inPage(`(() => { const [view] = open.views; const visit = (box) => view.list(box).every((child) => !child.isSeveral && visit(child)); return visit(view.root); })()`));
     await tab("Overview").click();
@@ -427,7 +427,7 @@ describe("a page of one run", () => {
       const leaf = [...tree.method.keys()].filter((node) => node > 0 && !isUsed.has(node)).sort((a, b) => sums.whole[b] - sums.whole[a])[0];
       data.nodes.method[leaf] = -1;
       take(data);
-      cached = { key: "", sums: [] };
+      cached = { key: "", sums: [], kinds: [] };
       draw();
       return methodName(tree.method[leaf]);
     })()`);

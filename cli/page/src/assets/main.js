@@ -91,16 +91,27 @@ function scaleOf(run) {
   return count === 0 ? 0 : 1 / count;
 }
 
-let cached = { key: "", sums: [] };
+let cached = { key: "", sums: [], kinds: [] };
 
 /** Whether a part of the time is chosen. */
 const isPart = () => state.from >= 0 && data.stream !== null;
 
 /** The sums of the selection in a run, and of the time that is selected. */
 function sumsOf(run) {
+  return (cachedSums().sums[run] ||= new Sums(selected(run, state.idle), run));
+}
+
+/** The sums of any kind, by what is usually summed of it unless it is the selected kind. */
+function sumsOfKind(kind, run) {
+  if (kind === state.kind) return sumsOf(run);
+  return (cachedSums().kinds[kind * data.runs.length + run] ||= new Sums(selected(run, state.idle, kind, usualMeasure(kind)), run));
+}
+
+/** The sums of what is selected; others are forgotten. */
+function cachedSums() {
   const key = [state.kind, measure(), state.thread, state.tag, state.request, state.from, state.to, state.idle].join();
-  if (cached.key !== key) cached = { key, sums: [] };
-  return (cached.sums[run] ||= new Sums(selected(run, state.idle), run));
+  if (cached.key !== key) cached = { key, sums: [], kinds: [] };
+  return cached;
 }
 
 /** What is selected of a run, of a kind; `idle`: "yes", with threads that wait for work. */
@@ -387,7 +398,7 @@ function overview() {
   const idle = rows.filter((row) => row.counted[state.run].idle.count > 0).map((row) => `${row.kind.name} ${human(row.counted[state.run].idle.value, "ns")}`);
   return [
     hasOwn ? ownCards() : null, cards, section("What was counted", totals, idle.length === 0 ? null : idleLine(idle.join(", "))),
-    element("div", { class: "cards" }, section("Types", largestOf(byType(), "types")), section("Threads", largestOf(byThread(), "threads")), section("Methods, with all they call", largestOf(byMethod("method"), "methods")), section("Packages, with all they call", largestOf(byMethod("package"), "methods", "package"))),
+    element("div", { class: "cards" }, section("Types", largestOf(byType(), "types")), section("Threads", largestOf(byThread(), "threads")), section("Methods, with all they call", largestOf(byMethod("method"), "methods")), hasOwn ? null : section("Packages, with all they call", largestOf(byMethod("package"), "methods", "package"))),
     restNote(),
   ];
 }
@@ -404,7 +415,7 @@ function ownCards() {
   const cards = byEvents.map(({ at }) => {
     const of = at === state.kind ? measure() : usualMeasure(at);
     const unit = of === "count" ? "" : data.kinds[at].unit;
-    const sums = at === state.kind ? sumsOf(run) : new Sums(selected(run, state.idle, at, of), run);
+    const sums = sumsOfKind(at, run);
     const rows = byOwnCode("own", sums).filter((row) => row.isOwn);
     const change = { kind: at, measure: of === usualMeasure(at) ? "" : of };
     return ownCard(`Own lines: ${data.kinds[at].name}`, rows, unit, sums.total * scale, () => set({ ...change, tab: "methods", group: "own", search: "" }), (row) => set({ ...change, tab: "methods", group: "own", search: methodSearch(row.name) }));
@@ -588,13 +599,21 @@ function byMethod(group, sums = sumsOf(state.run)) {
   const keys = new Map();
   const firsts = [];
   const of = new Int32Array(tree.size);
+  // All nodes of a method have one key, unless lines are told apart.
+  const ofMethod = new Int32Array(data.methods.name.length + 1).fill(-1);
   for (let node = 1; node < tree.size; node++) {
-    const key = keyOf(node);
-    if (!keys.has(key)) {
-      keys.set(key, keys.size);
-      firsts.push(tree.method[node]);
+    const method = tree.method[node];
+    let at = group === "line" ? -1 : ofMethod[method + 1];
+    if (at < 0) {
+      const key = keyOf(node);
+      at = keys.get(key) ?? keys.size;
+      if (at === keys.size) {
+        keys.set(key, at);
+        firsts.push(method);
+      }
+      ofMethod[method + 1] = at;
     }
-    of[node] = keys.get(key);
+    of[node] = at;
   }
   const whole = new Float64Array(keys.size);
   const self = new Float64Array(keys.size);
@@ -715,7 +734,14 @@ function contextsTab() {
     { head: "Innermost frame", isName: true, of: (row) => frameText(contexts.node[row.context]), shown: (row) => frameCell(contexts.node[row.context]) },
     typeColumn(), amountColumn(), shareColumn(total),
     { head: "Number", isText: true, of: (row) => contexts.number[row.context], shown: (row) => contexts.number[row.context] }, idColumn(),
-  ], { by: 2, details: (row) => traceBox(row.context), filter: (row) => contexts.number[row.context] + " " + contexts.stack[row.context] + " " + typeName(contexts.type[row.context]) + "\n" + traceText(contexts.node[row.context]) }), restNote()];
+  ], { by: 2, details: (row) => traceBox(row.context), filter: (row) => contexts.number[row.context] + " " + contexts.stack[row.context] + " " + typeName(contexts.type[row.context]), also: traceMatcher }), restNote()];
+}
+
+/** Whether a frame of a context's trace matches. */
+function traceMatcher(search) {
+  const inside = new Uint8Array(tree.size);
+  for (let node = 1; node < tree.size; node++) inside[node] = inside[tree.parent[node]] || search.test(frameText(node)) ? 1 : 0;
+  return (row) => inside[contexts.node[row.context]] === 1;
 }
 
 /** A context's innermost frame, and its innermost line of own code if that is another. */

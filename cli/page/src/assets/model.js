@@ -215,18 +215,24 @@ class Selection {
 class Sums {
   constructor(selection, run) {
     this.self = new Float64Array(tree.size);
-    this.whole = new Float64Array(tree.size);
+    this.total = 0;
+    this.wholes = null;
     this.byContext = new Float64Array(contexts.node.length);
     selection.visit(run, (context, amount) => {
       this.self[contexts.node[context]] += amount;
       this.byContext[context] += amount;
+      this.total += amount;
     });
-    this.whole.set(this.self);
-    for (let node = tree.size - 1; node > 0; node--) this.whole[tree.parent[node]] += this.whole[node];
   }
 
-  get total() {
-    return this.whole[0];
+  /** Of each node, with all that it called. */
+  get whole() {
+    if (this.wholes === null) {
+      const whole = this.self.slice();
+      for (let node = tree.size - 1; node > 0; node--) whole[tree.parent[node]] += whole[node];
+      this.wholes = whole;
+    }
+    return this.wholes;
   }
 }
 
