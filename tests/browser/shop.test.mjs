@@ -122,6 +122,15 @@ test("shows the events of one request in all tabs, and says so in its address", 
   assert.equal(await tab("Tags").count(), 0);
 });
 
+test("fits into a narrow window", async () => {
+  await page.setViewportSize({ width: 420, height: 800 });
+  for (const name of ["overview", "requests", "methods", "contexts"]) {
+    await open(`#tab=${name}`);
+    assert.ok((await inPage("document.documentElement.scrollWidth - innerWidth")) <= 0, name);
+  }
+  await page.setViewportSize(SCREEN);
+});
+
 test("has no requests where the program has none", async () => {
   await page.goto(`file://${PAGES}/one.html`);
   assert.equal(await tab("Requests").count(), 0);

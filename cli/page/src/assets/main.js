@@ -397,21 +397,24 @@ function overview() {
   ], { by: 1 });
   const idle = rows.filter((row) => row.counted[state.run].idle.count > 0).map((row) => `${row.kind.name} ${human(row.counted[state.run].idle.value, "ns")}`);
   return [
-    hasOwn ? ownCards() : null, cards, section("What was counted", totals, idle.length === 0 ? null : idleLine(idle.join(", "))),
+    ...(hasOwn ? ownCards(runs) : [cards]), section("What was counted", totals, idle.length === 0 ? null : idleLine(idle.join(", "))),
     element("div", { class: "cards" }, section("Types", largestOf(byType(), "types")), section("Threads", largestOf(byThread(), "threads")), section("Methods, with all they call", largestOf(byMethod("method"), "methods")), hasOwn ? null : section("Packages, with all they call", largestOf(byMethod("package"), "methods", "package"))),
     restNote(),
   ];
 }
 
-/** Lines of each card of the overview. */
+/** Lines of each list of the overview, where all lists fit one row and where they do not. */
+const FEW_LISTS = { most: 3, lines: 12 };
 const CARD_LINES = 5;
 
-/** The overview's first screen: the largest own lines of each kind, what lives, entries and requests. */
-function ownCards() {
+/** The overview's first screen: the largest own lines of each kind, what lives, entries and requests, before the facts of the runs. */
+function ownCards(runs) {
   const { run } = state;
   const scale = scaleOf(run);
   const byEvents = data.kinds.map((kind, at) => ({ at, count: kind.count[run], isFirst: at === state.kind })).filter(({ at, count }) => count > 0 && data.kinds[at].name !== REQUEST);
   byEvents.sort((a, b) => b.isFirst - a.isFirst || b.count - a.count);
+  const isFew = byEvents.length + 1 + (data.leaks?.alive ? 1 : 0) + (hasRequests() ? 1 : 0) <= FEW_LISTS.most;
+  const ownCard = (...list) => largestRows(isFew ? FEW_LISTS.lines : CARD_LINES, ...list);
   const cards = byEvents.map(({ at }) => {
     const of = at === state.kind ? measure() : usualMeasure(at);
     const unit = of === "count" ? "" : data.kinds[at].unit;
@@ -425,7 +428,10 @@ function ownCards() {
   const entries = ownCard(`Entries: ${kind().name}`, byOwnCode("entry").filter((row) => row.isOwn), unit(), total, () => set({ tab: "methods", group: "entry", search: "" }), (row) => set({ tab: "methods", group: "entry", search: methodSearch(row.name) }));
   const ofRequests = hasRequests() ? ownCard(`Requests: ${kind().name}`, byRequest().filter((row) => !row.isLast), unit(), total, () => set({ tab: "requests", search: "" }), (row) => set({ tab: "flame", request: row.key })) : null;
   const [first, ...others] = cards;
-  return element("div", { class: "cards own", role: "group", "aria-label": "Own lines" }, ...[first, living, entries, ofRequests, ...others].filter(Boolean));
+  const lists = [first, living, entries, ofRequests, ...others].filter(Boolean);
+  const isInRow = lists.length + runs.length <= FEW_LISTS.most;
+  const grid = element("div", { class: "cards own", role: "group", "aria-label": "Own lines" }, ...lists, ...(isInRow ? runs : []));
+  return [grid, isInRow ? null : element("div", { class: "cards" }, ...runs)];
 }
 
 /** A search for the method of a frame's text. */
@@ -434,15 +440,15 @@ function methodSearch(text) {
 }
 
 /** The largest rows, in one card; null if there is none. `total`: what shares are of. */
-function ownCard(title, rows, unit, total, all, one) {
+function largestRows(most, title, rows, unit, total, all, one) {
   if (rows.length === 0) return null;
-  const largest = rows.sort((a, b) => b.amount - a.amount).slice(0, CARD_LINES);
+  const largest = rows.sort((a, b) => b.amount - a.amount).slice(0, most);
   const line = (row) => element("tr", { class: row.isOwn ? "own" : null },
     element("td", { class: "name" }, element("button", { type: "button", class: "link", title: row.name, onclick: () => one(row) }, row.isOwn ? shortName(row.name) : row.name)),
     element("td", { class: "n", title: grouped(row.amount) }, human(row.amount, unit)),
     total === null ? null : element("td", { class: "n" }, percent(row.amount, total)));
   const heads = ["Name", "Amount", ...(total === null ? [] : ["Share"])].map((head) => element("th", { scope: "col" }, head));
-  const more = rows.length > largest.length ? `, ${CARD_LINES} of ${grouped(rows.length)}` : "";
+  const more = rows.length > largest.length ? `, ${most} of ${grouped(rows.length)}` : "";
   return element("section", {},
     element("h2", {}, element("button", { type: "button", class: "link", onclick: all }, title), element("span", { class: "note" }, (total === null ? "" : ", " + human(total, unit)) + more)),
     element("table", {}, element("thead", { class: "unseen" }, element("tr", {}, ...heads)), element("tbody", {}, ...largest.map(line))));
