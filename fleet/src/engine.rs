@@ -27,6 +27,7 @@ use crate::layout::{DatasetTable, resolve_path};
 use crate::memory_pool::{JoinRefusal, QueryMemoryPool};
 use crate::one_row_joins;
 use crate::questions::ParameterValue;
+use crate::views::{DERIVED_VIEWS, DerivedView};
 
 /// What a query may use.
 #[derive(Clone, Debug, Default)]
@@ -101,6 +102,10 @@ impl QueryEngine {
                 .map(|entry| resolve_path(&dataset, &entry.path))
                 .collect();
             register_table(&context, table.name(), table.schema(), paths)?;
+        }
+        for DerivedView { name, sql } in &DERIVED_VIEWS {
+            let view = runtime.block_on(context.sql(sql))?.into_view();
+            context.register_table(TableReference::bare(*name), view)?;
         }
         Ok(QueryEngine {
             context,

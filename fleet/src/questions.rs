@@ -43,6 +43,7 @@ questions!(
     "leaks",
     "new-since",
     "per-request",
+    "requests",
     "through",
     "top",
     "top-growth",

@@ -10,12 +10,27 @@ use crate::error::FleetError;
 use crate::layout::{DatasetTable, resolve_path};
 use crate::schema::sql_type;
 
+/// A view over the tables, in SQL that each engine knows.
+#[derive(Serialize)]
+pub struct DerivedView {
+    #[serde(rename = "view")]
+    pub name: &'static str,
+    pub sql: &'static str,
+}
+
+/// `events` with the column `request`: the value of the tag `request`.
+pub const DERIVED_VIEWS: [DerivedView; 1] = [DerivedView {
+    name: "requests",
+    sql: "SELECT *, CASE WHEN ', ' || tags LIKE '%, request=%' THEN split_part(split_part(', ' || tags, ', request=', 2), ', ', 1) ELSE '(no request)' END AS request FROM events",
+}];
+
 /// The files of a table, and its columns for tables that have no file yet.
 #[derive(Serialize)]
 struct ViewSnapshot<'s> {
     /// The number of the last commit that is in it.
     commit: u64,
     tables: Vec<TableFiles<'s>>,
+    views: &'static [DerivedView],
 }
 
 #[derive(Serialize)]
@@ -49,7 +64,8 @@ fn list_table_files<'s>(
     Ok(DatasetTable::ALL.map(of).into())
 }
 
-/// For programs: `{"commit": 7, "tables": [{"table": "runs", "columns": [["run_id", "VARCHAR"], …], "files": […]}, …]}`.
+/// For programs: `{"commit": 7, "tables": [{"table": "runs", "columns": [["run_id", "VARCHAR"], …], "files": […]}, …],
+/// "views": [{"view": "requests", "sql": "SELECT …"}]}`.
 ///
 /// # Errors
 /// The folder is not there.
@@ -57,6 +73,7 @@ pub fn render_json(dataset: &Path, state: &DatasetState) -> Result<String, Fleet
     let snapshot = ViewSnapshot {
         commit: state.number,
         tables: list_table_files(dataset, state)?,
+        views: &DERIVED_VIEWS,
     };
     serde_json::to_string(&snapshot).map_err(|e| FleetError::Output(e.into()))
 }
@@ -92,6 +109,9 @@ pub fn render_duckdb(dataset: &Path, state: &DatasetState) -> Result<String, Fle
             text,
             "CREATE OR REPLACE VIEW {name} AS SELECT * FROM read_parquet([{list}], hive_partitioning = false, union_by_name = true);"
         );
+    }
+    for DerivedView { name, sql } in &DERIVED_VIEWS {
+        let _ = writeln!(text, "CREATE OR REPLACE VIEW {name} AS {sql};");
     }
     Ok(text)
 }

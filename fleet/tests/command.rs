@@ -5,7 +5,8 @@ mod common;
 use std::fs;
 use std::path::Path;
 
-use common::{lucce_fleet, text};
+use common::{add, engine, lucce_fleet, number, pairs, text};
+use lucce_fleet::ingest::{IngestOutcome, IngestReport};
 use lucce_fleet::questions::ALL;
 
 /// Standard output, standard error and the exit code.
@@ -442,4 +443,66 @@ fn a_join_that_cannot_be_sorted_is_refused() {
         err.contains("Resources exhausted") && err.contains("ExternalSorter"),
         "{err}"
     );
+}
+
+#[test]
+fn each_request_has_its_bytes_waits_and_exceptions() {
+    let dir = tempfile::tempdir().unwrap();
+    let log = dir.path().join("received.log");
+    lucce_testkit::received(&log);
+    let runs = common::runs(dir.path(), &log, 2);
+    let outcomes = add(&dir.path().join("data"), &runs);
+    let is_new = |report: &IngestReport| report.outcome == IngestOutcome::New;
+    assert!(outcomes.iter().all(is_new), "{outcomes:?}");
+    let ask = |args: &[&str]| {
+        let asked = ["ask", "requests", "--dataset", "data", "--output", "csv"];
+        let answer = lucce_fleet(dir.path(), &[&asked[..], args].concat(), &[]);
+        assert_eq!(answer.status.code(), Some(0), "{}", text(&answer.stderr));
+        text(&answer.stdout)
+    };
+    let [get, post] = lucce_testkit::RECEIVED;
+    let head =
+        "service,request,event,unit,requests,events,amount,events_per_request,amount_per_request";
+    let rows = [
+        format!("shop,{get},alloc,bytes,10,8,720,0.8,72.0"),
+        format!("shop,{get},exception,,10,8,0,0.8,0.0"),
+        format!("shop,{get},lock,ns,10,6,5000,0.6,500.0"),
+        format!("shop,{post},alloc,bytes,2,14,224,7.0,112.0"),
+        format!("shop,{post},exception,,2,2,0,1.0,0.0"),
+    ];
+    let answer = ask(&[]);
+    let mut lines = answer.lines();
+    assert_eq!(lines.next(), Some(head));
+    // What happened outside of requests is in one row, which has no requests.
+    let outside = lines.next().unwrap_or_default();
+    assert!(
+        outside.starts_with("shop,(no request),alloc,bytes,,") && outside.ends_with(",,"),
+        "{answer}"
+    );
+    assert_eq!(lines.collect::<Vec<_>>(), rows);
+    let one = ask(&["--request", post, "--event", "alloc"]);
+    assert_eq!(one.lines().collect::<Vec<_>>(), [head, &rows[3]]);
+    // The view has each row of the events, with tags of both kinds.
+    let engine = engine(&dir.path().join("data"));
+    let same = "SELECT COUNT(*) FROM requests r JOIN events e ON r.run_id = e.run_id AND r.stack_id = e.stack_id AND r.event = e.event AND r.tags = e.tags AND r.count = e.count";
+    assert_eq!(
+        number(&engine, same),
+        number(&engine, "SELECT COUNT(*) FROM events")
+    );
+    let by_tags = pairs(
+        &engine,
+        "SELECT tags || ': ' || request, SUM(count) FROM requests WHERE event = 'request' GROUP BY tags, request",
+    );
+    let expected = [
+        (format!("request={get}, tenant=a: {get}"), 4),
+        (format!("request={get}: {get}"), 6),
+        (format!("request={post}, tenant=b: {post}"), 2),
+    ];
+    assert_eq!(by_tags, expected.into());
+    let views = lucce_fleet(
+        dir.path(),
+        &["views", "--dataset", "data", "--for", "duckdb"],
+        &[],
+    );
+    assert!(text(&views.stdout).contains("CREATE OR REPLACE VIEW requests AS SELECT *, CASE"));
 }

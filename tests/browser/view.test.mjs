@@ -153,7 +153,10 @@ describe("a page of one run", () => {
     await page.locator("td button.link").first().click();
     await page.getByRole("button", { name: "Copy", exact: true }).click();
     await page.waitForFunction(() => document.getElementById("status").textContent === "copied");
-    assert.equal(await page.locator("pre").innerText(), await inPage(`traceText(contexts.node[contexts.number.indexOf(document.querySelector("dd").textContent)])`));
+    const whole = await inPage(`traceText(contexts.node[contexts.number.indexOf(document.querySelector("dd").textContent)])`);
+    assert.ok((await inPage(`navigator.clipboard.readText()`)).endsWith("\n" + whole));
+    await page.getByRole("button", { name: "All frames", exact: true }).click();
+    assert.equal(await page.locator("pre").innerText(), whole);
   });
 
   test("keeps its state in the URL", async () => {
@@ -203,7 +206,7 @@ describe("a page of one run", () => {
       const all = data.kinds[state.kind].value[0];
       data.contexts.idle = [contexts.kind.findIndex((kind, at) => kind === state.kind && sumsOf(0).byContext[at] > 0)];
       take(data);
-      cached = { key: "", sums: [] };
+      cached = { key: "", sums: [], kinds: [] };
       draw();
       return { all, idle: idleAmount(0) };
     })()`);
@@ -246,7 +249,9 @@ describe("a page of one run", () => {
     assert.deepEqual(Object.entries(await rows("own")).sort(), Object.entries(sumBy(line)).sort());
     const entry = (frames) => { const own = frames.findLast((frame) => frame.own); return own ? `${own.class}.${own.method}` : NO_OWN; };
     assert.deepEqual(Object.entries(await rows("entry")).sort(), Object.entries(sumBy(entry)).sort());
-    await page.getByRole("heading", { name: "Own lines" }).waitFor();
+    await page.getByRole("heading", { name: "Own lines: alloc" }).waitFor();
+    await open("one", "#tab=methods");
+    assert.equal(await page.getByLabel("Sums by").inputValue(), "own");
     await open("one", "#tab=methods&group=entry");
     assert.equal(await page.getByLabel("Sums by").inputValue(), "entry");
     assert.equal(await page.locator("#main tbody tr.own").count(), Object.keys(sumBy(entry)).filter((name) => name !== NO_OWN).length);
@@ -323,7 +328,7 @@ describe("a page of one run", () => {
 
   test("folds nothing where own code cannot be told from other code", async () => {
     await open("one", "#tab=flame");
-    await inPage(`(() => { data.classOrigins = "l".repeat(data.classes.length); take(data); cached = { key: "", sums: [] }; draw(); })()`);
+    await inPage(`(() => { data.classOrigins = "l".repeat(data.classes.length); take(data); cached = { key: "", sums: [], kinds: [] }; draw(); })()`);
     assert.equal(await page.getByLabel("all frames").count(), 0);
     assert.ok(await inPage(`(() => { const [view] = open.views; const visit = (box) => view.list(box).every((child) => !child.isSeveral && visit(child)); return visit(view.root); })()`));
     await tab("Overview").click();
@@ -414,7 +419,7 @@ describe("a page of one run", () => {
   });
 
   test("has what is too small to be shown one by one last", async () => {
-    await open("one", "#tab=methods");
+    await open("one", "#tab=methods&group=method");
     // The heaviest leaf stands for such a sum.
     const name = await inPage(`(() => {
       const sums = sumsOf(0);
@@ -422,7 +427,7 @@ describe("a page of one run", () => {
       const leaf = [...tree.method.keys()].filter((node) => node > 0 && !isUsed.has(node)).sort((a, b) => sums.whole[b] - sums.whole[a])[0];
       data.nodes.method[leaf] = -1;
       take(data);
-      cached = { key: "", sums: [] };
+      cached = { key: "", sums: [], kinds: [] };
       draw();
       return methodName(tree.method[leaf]);
     })()`);
@@ -537,9 +542,9 @@ describe("a page of two runs", () => {
     assert.equal(await inPage(`location.hash`), "");
     await tab("Overview").click();
     assert.match(await inPage(`location.hash`), /tab=overview/);
-    // Types are no part of a stack: the sums over stacks are by method then.
+    // Types are no part of a stack: the sums over stacks are by own line then.
     await tab("Methods").click();
-    assert.equal(await page.getByLabel("Sums by").inputValue(), "method");
+    assert.equal(await page.getByLabel("Sums by").inputValue(), "own");
     assert.ok((await page.locator("#main tbody tr").count()) > 1);
   });
 

@@ -336,6 +336,10 @@ fn questions_of(folder: &Path) -> Result<Value, String> {
             "per-request",
             json!({"service": "orders", "event": "alloc", "request": "request"}),
         ),
+        (
+            "requests",
+            json!({"service": "", "request": "", "event": ""}),
+        ),
         ("through", json!({"class": "Orders", "method": "answer"})),
         ("top", json!({"service": "", "event": "alloc", "top": "50"})),
         (

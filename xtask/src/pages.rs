@@ -39,12 +39,20 @@ pub fn tests() -> Outcome {
         &["--by", "tag"],
         &folder.join("tags.json"),
     )?;
+    let shop = record_shop(&folder)?;
+    view(&[&shop], &folder.join("shop.html"))?;
+    for kind in ["alloc", "lock", "exception", "request"] {
+        let to = folder.join(format!("shop-{kind}.json"));
+        report((&shop, kind), &["--by", "request"], &to)?;
+    }
     let live = Live::start(&folder)?;
     let mut node = Command::new("node");
     node.arg("--test")
         .arg(sources().join("view.test.mjs"))
+        .arg(sources().join("shop.test.mjs"))
         .arg(sources().join("serve.test.mjs"));
     node.env("PAGES", &folder)
+        .env("REQUESTS", SHOP_REQUESTS)
         .env("SERVED", &live.address)
         .env("PROGRAM", live.program.0.id().to_string())
         .env("CHROMIUM", browser()?)
@@ -131,6 +139,28 @@ fn program(folder: &Path, (log, options): (&Path, &str), rounds: u32) -> Result<
         .arg("Shop")
         .arg(rounds.to_string());
     Ok(java)
+}
+
+/// Requests of each kind to the shop: what leaks is much then.
+const SHOP_REQUESTS: &str = "400";
+
+/// The log of the shop, a program with known faults.
+fn record_shop(folder: &Path) -> Result<PathBuf, String> {
+    let log = folder.join("shop.lucce");
+    let events = "events=alloc+exception+lock+leak=4k,requests=auto";
+    let jdk = jdk::compiler().ok_or("no JDK that compiles")?;
+    let mut java = jdk.java();
+    java.arg(format!(
+        "-agentpath:{}=out={},{events}",
+        paths::agent().display(),
+        log.display()
+    ));
+    // Collections that are frequent tell what lives.
+    java.args(["-Xmx64m", "-XX:+UseSerialGC", "-jar"])
+        .arg(paths::harness().join("shop/target/shop.jar"))
+        .arg(format!("--shop.requests={SHOP_REQUESTS}"));
+    tools::run_quietly(&mut java)?;
+    Ok(log)
 }
 
 /// The log of a program that opens tags.

@@ -132,6 +132,10 @@ pub struct PageData {
     pub threads: Vec<String>,
     /// All sets of tags of events, in words; one entry: events are not divided by tags.
     pub tags: Vec<String>,
+    /// All requests; one entry: the run has none.
+    pub requests: Vec<String>,
+    /// The request of each set of tags.
+    pub tag_requests: Vec<u32>,
     pub nodes: NodeColumns,
     pub contexts: ContextColumns,
     pub shares: CounterColumns,
@@ -292,6 +296,8 @@ impl PageData {
             types,
             threads: Vec::new(),
             tags: Vec::new(),
+            requests: Vec::new(),
+            tag_requests: Vec::new(),
             nodes: NodeColumns::default(),
             contexts: ContextColumns::default(),
             shares: CounterColumns::default(),

@@ -27,7 +27,7 @@ use columns::{KindSums, MethodColumns, PageData, encode_class_origins};
 use heavy_nodes::HeavyNodes;
 use lucce_decoder::ALLOC;
 use lucce_decoder::escape::EscapedText;
-use lucce_decoder::{MergedProfile, PathSum};
+use lucce_decoder::{MergedNames, MergedProfile, PathSum};
 use lucce_decoder::{Profile, ProgressTick};
 use page_sums::PageSums;
 
@@ -150,6 +150,8 @@ impl HtmlPage {
             types: plain_texts(names.types.as_slice()),
             threads: plain_texts(names.threads.as_slice()),
             tags: plain_texts(names.tags.as_slice()),
+            requests: plain_texts(names.requests.as_slice()),
+            tag_requests: requests_by_tags(names),
             nodes,
             contexts,
             shares,
@@ -185,6 +187,17 @@ impl HtmlPage {
             MAX_NODES,
         )
     }
+}
+
+/// The request of each set of tags, by their numbers.
+fn requests_by_tags(names: &MergedNames) -> Vec<u32> {
+    let mut requests = vec![0; names.tags.as_slice().len()];
+    for thread in names.tagged_threads.as_slice() {
+        if let Some(request) = requests.get_mut(thread.tags as usize) {
+            *request = thread.request;
+        }
+    }
+    requests
 }
 
 /// Removes characters from names that change the text around them.

@@ -23,7 +23,7 @@ use super::selection::{CountSelection, IdleArgs, SortArgs};
 use super::target::{RunTarget, TargetArgs};
 use super::{CommandError, CommandStatus, SortArg, prefix_path, print_diagnostic};
 
-/// Show what a JVM does now: events of the last seconds by context, type, class, package, method, line, entry, thread or tag.
+/// Show what a JVM does now: events of the last seconds by context, type, class, package, method, line, entry, thread, tag or request.
 ///
 /// The JVM must have the agent (`lucce list`). Keys: left and right choose the list, `e` the next kind of events, `s` the sort key
 /// (value or count); up and down choose a row, Enter shows its trace (page up and page down scroll), space pauses, `d` copies the

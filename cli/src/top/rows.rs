@@ -286,7 +286,58 @@ fn find_number(window: &SampleWindow, node: NodeId, what: Option<u32>) -> Option
 
 #[cfg(test)]
 mod rows_tests {
+    use std::time::Duration;
+
+    use clap::Parser;
+    use lucce_tracelog::{ThreadId, ThreadTag};
+
+    use super::super::TopArgs;
+    use super::super::sampler::LogSampler;
     use super::*;
+
+    #[derive(clap::Parser)]
+    struct TopCommand {
+        #[command(flatten)]
+        args: TopArgs,
+    }
+
+    /// The names of rows with their shares, after five allocations of 24 bytes in `Main.work`, called by `Main.main`.
+    fn names_of_rows(options: &[&str]) -> Vec<(String, f64)> {
+        let dir = tempfile::tempdir().unwrap();
+        let log = dir.path().join("live.log");
+        let (mut writer, counters, _) = lucce_testkit::live(&log);
+        let tag = ThreadTag {
+            thread: ThreadId(1),
+            key: "request".into(),
+            value: "GET /orders/{id}".into(),
+        };
+        writer.append(tag).unwrap();
+        let words = ["top", "1234"].iter().chain(options);
+        let TopCommand { args } = TopCommand::try_parse_from(words).unwrap();
+        let mut sampler = LogSampler::new(&log, Duration::ZERO, args.selection.clone()).unwrap();
+        let cell = counters.iter().next().unwrap();
+        (0..5).for_each(|_| cell.count_event(0));
+        let window = sampler.read_window().unwrap();
+        let rows = build_rows(&window, &TopView::new(None, args.by));
+        rows.into_iter().map(|row| (row.name, row.share)).collect()
+    }
+
+    #[test]
+    fn entries_requests_and_classes_are_those_of_the_options() {
+        let one = |name: &str| vec![(name.to_owned(), 100.0)];
+        assert_eq!(
+            names_of_rows(&["--by", "entry", "--app", "app.Main"]),
+            one("app.Main.main")
+        );
+        assert_eq!(names_of_rows(&["--by", "request"]), one("GET /orders/{id}"));
+        let tagged = ["--by", "type", "--tag", "request=GET /orders/{id}"];
+        assert_eq!(names_of_rows(&tagged), one("java.lang.String"));
+        let line = "java.lang.String  app.Main.work(Main.java:21)";
+        assert_eq!(names_of_rows(&["--include", "app.*"]), one(line));
+        for other in [["--include", "app.Gen"], ["--tag", "request=GET /other"]] {
+            assert_eq!(names_of_rows(&other), [], "{other:?}");
+        }
+    }
 
     #[test]
     fn lists_turn_in_both_directions() {

@@ -1,5 +1,6 @@
 //! `lucce serve` over loopback: who gets the page, and what it shows of a run that goes on.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -183,6 +184,67 @@ fn selected_events_are_those_of_the_report() {
         let notes = data["runs"][1]["notes"].to_string();
         assert!(notes.contains("Only selected events"), "{notes}");
     }
+}
+
+/// Sums of a page's newest run by request, kind and measure.
+fn sums_by_request(data: &Value, kind: &str, measure: &str) -> BTreeMap<String, u64> {
+    let (shares, mut sums) = (&data["shares"], BTreeMap::new());
+    let number = |column: &Value, at: usize| column[at].as_u64().unwrap() as usize;
+    for at in 0..shares["context"].as_array().unwrap().len() {
+        let kind_at = number(&data["contexts"]["kind"], number(&shares["context"], at));
+        if number(&shares["run"], at) != 1 || data["kinds"][kind_at]["name"] != kind {
+            continue;
+        }
+        let request = number(&data["tagRequests"], number(&shares["tag"], at));
+        let name = data["requests"][request].as_str().unwrap().to_owned();
+        *sums.entry(name).or_default() += shares[measure][at].as_u64().unwrap();
+    }
+    sums
+}
+
+/// The page tells requests apart, whatever other tags events have.
+#[test]
+fn each_request_has_its_sums() {
+    let dir = tempfile::tempdir().unwrap();
+    lucce_testkit::received(&dir.path().join("received.log"));
+    let server = Server::start(dir.path(), &["received.log"]);
+    let data = data_of(&server.get("").body);
+    let [get, post] = lucce_testkit::RECEIVED.map(str::to_owned);
+    let sums = |kind: &str, measure: &str| {
+        let mut sums = sums_by_request(&data, kind, measure);
+        sums.remove("(no request)");
+        sums
+    };
+    let expected = |of_get: u64, of_post: u64| {
+        BTreeMap::from([(get.clone(), of_get), (post.clone(), of_post)])
+    };
+    assert_eq!(sums("request", "count"), expected(5, 1));
+    assert_eq!(sums("alloc", "count"), expected(4, 7));
+    assert_eq!(sums("alloc", "value"), expected(360, 112));
+    assert_eq!(sums("exception", "count"), expected(4, 1));
+    assert_eq!(sums("lock", "value"), BTreeMap::from([(get, 2500)]));
+}
+
+/// Frames are those of the selected classes, and own code is what `--app` says.
+#[test]
+fn classes_and_own_code_are_those_of_the_options() {
+    let dir = tempfile::tempdir().unwrap();
+    lucce_testkit::kinds(&dir.path().join("kinds.log"));
+    let origins = |options: &[&str]| {
+        let server = Server::start(dir.path(), &[&["kinds.log"], options].concat());
+        let data = data_of(&server.get("").body);
+        let classes = data["classes"].as_array().unwrap().iter();
+        let origins = data["classOrigins"].as_str().unwrap().chars();
+        classes
+            .map(|class| class.as_str().unwrap().to_owned())
+            .zip(origins)
+            .collect::<BTreeMap<String, char>>()
+    };
+    let own = origins(&["--app", "app.Main+app.Gen"]);
+    assert_eq!((own["app.Main"], own["app.Gen"]), ('a', 'a'));
+    assert_eq!(own["app.Natives"], 'l');
+    let shown = origins(&["--include", "app.Natives", "--app", "app.Natives"]);
+    assert_eq!(shown, BTreeMap::from([("app.Natives".to_owned(), 'a')]));
 }
 
 #[test]

@@ -27,7 +27,7 @@ def datafusion(fleet, dataset, question):
 
 def snapshot(fleet, dataset):
     said = subprocess.run([fleet, "views", "--dataset", dataset], check=True, stdout=subprocess.PIPE)
-    return json.loads(said.stdout)["tables"]
+    return json.loads(said.stdout)
 
 
 class DuckDb:
@@ -71,11 +71,14 @@ class Spark:
             builder = builder.config(key, value)
         self.session = builder.getOrCreate()
         self.session.sparkContext.setLogLevel("ERROR")
-        for table in snapshot(fleet, dataset):
+        state = snapshot(fleet, dataset)
+        for table in state["tables"]:
             schema = ", ".join(f"`{name}` {kind}" for name, kind in table["columns"])
             reader = self.session.read.schema(schema)
             frame = reader.parquet(*table["files"]) if table["files"] else self.session.createDataFrame([], schema)
             frame.createOrReplaceTempView(table["table"])
+        for view in state["views"]:
+            self.session.sql(view["sql"]).createOrReplaceTempView(view["view"])
         workers = self.session.sparkContext._jsc.sc().getExecutorMemoryStatus().size() - 1
         limit = time.monotonic() + 60
         while workers < 2 and time.monotonic() < limit:

@@ -594,6 +594,64 @@ fn write_kinds(path: &Path, more: &[(char, u32, u64)]) -> Ids {
     ids
 }
 
+/// The patterns of the requests of [`received`].
+pub const RECEIVED: [&str; 2] = ["GET /orders/{id}", "POST /orders"];
+
+/// The sample, and three threads that work for requests: allocations, waits for locks, exceptions and the requests themselves.
+///
+/// In sum, `GET /orders/{id}` came 5 times, with 4 allocations of 360 bytes, 3 waits of 2,500 ns and 4 exceptions; `POST /orders`
+/// came once, with 7 allocations of 112 bytes and 1 exception.
+pub fn received(path: &Path) -> Ids {
+    let (mut writer, ids) = running(path);
+    for (id, kind, unit) in [(1, "lock", "ns"), (2, "exception", ""), (3, "request", "")] {
+        let event = EventType {
+            id: EventTypeId(id),
+            kind: kind.into(),
+            unit: unit.into(),
+            detail: "".into(),
+        };
+        writer.append(event).unwrap();
+    }
+    let [get, post] = RECEIVED;
+    let threads = [
+        (
+            3,
+            get,
+            Some("a"),
+            (3, 104),
+            [(1, 1000, 2), (2, 0, 4), (3, 0, 2)],
+        ),
+        (4, get, None, (1, 48), [(1, 500, 1), (2, 0, 0), (3, 0, 3)]),
+        (
+            5,
+            post,
+            Some("b"),
+            (7, 16),
+            [(1, 0, 0), (2, 0, 1), (3, 0, 1)],
+        ),
+    ];
+    for (thread, request, tenant, (allocations, bytes), events) in threads {
+        let thread = ThreadId(thread);
+        let counters = writer.add_counters(thread, 1).unwrap();
+        count(&counters, &[(ids[&'C'], allocations, bytes)]);
+        let cells = writer.add_event_counters(thread, 3).unwrap();
+        for (cell, (event, value, times)) in cells.iter().zip(events) {
+            if times > 0 {
+                cell.claim(ids[&'A'], EventTypeId(event));
+            }
+            (0..times).for_each(|_| cell.count_event(value));
+        }
+        let tenant = tenant.map(|tenant| ("tenant", tenant));
+        for (key, value) in [("request", request)].into_iter().chain(tenant) {
+            let (key, value) = (key.into(), value.into());
+            writer.append(ThreadTag { thread, key, value }).unwrap();
+        }
+    }
+    writer.append(EndRecord).unwrap();
+    writer.close().unwrap();
+    ids
+}
+
 /// The sample's contexts, where thread 2 was started in context F, and thread 1 by C or E.
 pub fn started(path: &Path) -> Ids {
     let (mut writer, ids) = running(path);

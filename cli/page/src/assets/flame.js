@@ -9,7 +9,7 @@ const NARROW = 0.4;
 const RUN = "run";
 const TRUNK = "trunk";
 /** Maximum number of matches that a search steps through. */
-const MOST_MATCHES = 10_000;
+const MOST_MATCHES = 1000;
 /** A match that is narrower than this is zoomed to. */
 const READABLE = 60;
 
@@ -358,6 +358,44 @@ function hashOf(text) {
   return hash >>> 0;
 }
 
+/** Boxes by size, the largest first; of equal ones that which is nearer to the root. */
+class LargestFirst {
+  constructor() {
+    this.heap = [];
+  }
+  get size() {
+    return this.heap.length;
+  }
+  isBefore(a, b) {
+    return a.size > b.size || (a.size === b.size && a.depth < b.depth);
+  }
+  push(box) {
+    const { heap } = this;
+    let at = heap.length;
+    for (let parent = (at - 1) >> 1; at > 0 && this.isBefore(box, heap[parent]); parent = (at - 1) >> 1) {
+      heap[at] = heap[parent];
+      at = parent;
+    }
+    heap[at] = box;
+  }
+  pop() {
+    const { heap } = this;
+    const [first] = heap;
+    const box = heap.pop();
+    if (heap.length === 0) return first;
+    let at = 0;
+    for (;;) {
+      let child = 2 * at + 1;
+      if (child + 1 < heap.length && this.isBefore(heap[child + 1], heap[child])) child++;
+      if (child >= heap.length || !this.isBefore(heap[child], box)) break;
+      heap[at] = heap[child];
+      at = child;
+    }
+    heap[at] = box;
+    return first;
+  }
+}
+
 /** A canvas with one graph. */
 class FlameView {
   constructor(label, graph, root, options) {
@@ -469,14 +507,16 @@ class FlameView {
   matches() {
     const hit = this.nodesToMatches();
     const found = [];
-    const visit = [this.root];
-    while (visit.length > 0 && found.length < MOST_MATCHES) {
-      const box = visit.pop();
+    // No box is larger than the one above it: the largest that is known comes next.
+    const next = new LargestFirst();
+    next.push(this.root);
+    while (next.size > 0 && found.length < MOST_MATCHES) {
+      const box = next.pop();
       if (this.options.matches(box) === true) found.push(box);
       if (!box.isSeveral && box.nodes.length > 0 && !box.nodes.some((node) => hit[node] === 1)) continue;
-      visit.push(...this.list(box));
+      for (const child of this.list(box)) next.push(child);
     }
-    return found.sort((a, b) => b.size - a.size || a.depth - b.depth);
+    return found;
   }
 
   /** The nodes with a match at or beyond them, in the graph's direction. */

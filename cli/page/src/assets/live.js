@@ -64,7 +64,7 @@ function show(said) {
   const kept = keep();
   take(said);
   initial = start();
-  cached = { key: "", sums: [] };
+  cached = { key: "", sums: [], kinds: [] };
   Object.assign(state, kept.places());
   history.replaceState(null, "", "#" + fragment());
   earlier = kept.tables;

@@ -8,6 +8,7 @@ const NAMED = {
   per: [() => data.kinds.length, (at) => data.kinds[at].name],
   thread: [() => data.threads.length + threadGroups.length, threadName],
   tag: [() => data.tags.length, (at) => data.tags[at]],
+  request: [() => data.requests.length, (at) => data.requests[at]],
   method: [() => data.methods.name.length, methodName],
 };
 let initial = start();
@@ -18,8 +19,8 @@ let open = null;
 function start() {
   return {
     // What was followed is all that a log without events tells. Of two runs the difference is wanted.
-    tab: data.leaks !== null && isEmpty() ? "leaks" : data.runs.length > 1 && data.live === undefined ? "difference" : "overview", kind: data.mainKind, measure: "", run: data.runs.length - 1, per: -1, thread: -1, tag: -1, search: "",
-    inverted: "", fold: "", leaf: "", frames: "", difference: "", method: -1, group: "", from: -1, to: -1, k: 3, theme: "", idle: "",
+    tab: data.leaks !== null && isEmpty() ? "leaks" : data.runs.length > 1 && data.live === undefined ? "difference" : "overview", kind: data.mainKind, measure: "", run: data.runs.length - 1, per: -1, thread: -1, tag: -1, request: -1, search: "",
+    inverted: "", fold: "", leaf: "", frames: "", difference: "", each: "", method: -1, group: "", from: -1, to: -1, k: 3, theme: "", idle: "",
   };
 }
 
@@ -63,17 +64,23 @@ function fragment() {
 function set(changes) {
   Object.assign(state, changes);
   // Of a part of the time the page knows the contexts alone.
-  if (isPart()) Object.assign(state, { thread: -1, tag: -1 });
-  history.replaceState(null, "", "#" + fragment());
+  if (isPart()) Object.assign(state, { thread: -1, tag: -1, request: -1 });
+  writeAddress();
   draw();
+}
+
+function writeAddress() {
+  history.replaceState(null, "", "#" + fragment());
 }
 
 /** The page asks for newer data where it came from. Its runs are what was counted lately, and since the start. */
 const isLive = data.live !== undefined;
 const two = data.runs.length > 1 && !isLive;
 const kind = () => data.kinds[state.kind];
-const hasValues = () => data.runs.some((_, run) => kind().value[run] !== 0);
-const measure = () => (state.measure || (kind().unit !== "" || hasValues() ? "value" : "count"));
+const hasValues = (at = state.kind) => data.kinds[at].value.some((value) => value !== 0);
+/** What is summed of a kind unless something else is chosen. */
+const usualMeasure = (at) => (data.kinds[at].unit !== "" || hasValues(at) ? "value" : "count");
+const measure = () => state.measure || usualMeasure(state.kind);
 const unit = () => (measure() === "count" ? "" : kind().unit);
 const amountHead = () => (measure() === "count" ? "Events" : kind().unit === "ns" ? "Time" : kind().unit === "bytes" ? "Bytes" : "Value") + (state.per >= 0 ? " per " + data.kinds[state.per].name : "");
 
@@ -84,21 +91,32 @@ function scaleOf(run) {
   return count === 0 ? 0 : 1 / count;
 }
 
-let cached = { key: "", sums: [] };
+let cached = { key: "", sums: [], kinds: [] };
 
 /** Whether a part of the time is chosen. */
 const isPart = () => state.from >= 0 && data.stream !== null;
 
 /** The sums of the selection in a run, and of the time that is selected. */
 function sumsOf(run) {
-  const key = [state.kind, measure(), state.thread, state.tag, state.from, state.to, state.idle].join();
-  if (cached.key !== key) cached = { key, sums: [] };
-  return (cached.sums[run] ||= new Sums(selected(run, state.idle), run));
+  return (cachedSums().sums[run] ||= new Sums(selected(run, state.idle), run));
 }
 
-/** What is selected of a run; `idle`: "yes", with threads that wait for work. */
-function selected(run, idle) {
-  return isPart() ? new Moment(run, idle) : new Selection({ kind: state.kind, measure: measure(), run, thread: state.thread, tag: state.tag, idle });
+/** The sums of any kind, by what is usually summed of it unless it is the selected kind. */
+function sumsOfKind(kind, run) {
+  if (kind === state.kind) return sumsOf(run);
+  return (cachedSums().kinds[kind * data.runs.length + run] ||= new Sums(selected(run, state.idle, kind, usualMeasure(kind)), run));
+}
+
+/** The sums of what is selected; others are forgotten. */
+function cachedSums() {
+  const key = [state.kind, measure(), state.thread, state.tag, state.request, state.from, state.to, state.idle].join();
+  if (cached.key !== key) cached = { key, sums: [], kinds: [] };
+  return cached;
+}
+
+/** What is selected of a run, of a kind; `idle`: "yes", with threads that wait for work. */
+function selected(run, idle, kind = state.kind, of = measure()) {
+  return isPart() ? new Moment(run, idle, kind, of) : new Selection({ ...state, kind, measure: of, run, idle });
 }
 
 /** What is selected of threads that wait for work. */
@@ -126,17 +144,19 @@ function countedOf(kind, run) {
 
 /** A part of the run, from the stream. */
 class Moment {
-  constructor(run, idle) {
+  constructor(run, idle, kind, measure) {
     this.run = run;
-    this.isLeftOut = leftOut({ kind: state.kind, idle });
+    this.kind = kind;
+    this.measure = measure;
+    this.isLeftOut = leftOut({ kind, idle });
   }
   visit(run, each) {
     const { cells } = data.stream;
     if (run !== data.stream.run) return;
-    const amounts = measure() === "count" ? cells.count : cells.value;
+    const amounts = this.measure === "count" ? cells.count : cells.value;
     for (let at = 0; at < cells.context.length; at++) {
       const bucket = cells.bucket[at];
-      if (bucket < state.from || bucket > state.to || contexts.kind[cells.context[at]] !== state.kind) continue;
+      if (bucket < state.from || bucket > state.to || contexts.kind[cells.context[at]] !== this.kind) continue;
       if (this.isLeftOut(cells.context[at])) continue;
       if (amounts[at] !== 0) each(cells.context[at], amounts[at]);
     }
@@ -151,17 +171,22 @@ const TABS = [
   ["difference", "Difference", difference, () => two],
   ["types", "Types", types, () => true],
   ["threads", "Threads", threads, () => true],
-  ["tags", "Tags", tags, () => data.tags.length > 1],
+  ["requests", "Requests", requests, () => hasRequests()],
+  ["tags", "Tags", tags, () => hasTags()],
   ["waits", "Waits", waits, () => data.kinds.some((kind) => kind.unit === "ns")],
   ["leaks", "Leaks", leaks, () => data.leaks !== null],
   ["paths", "k-contexts", paths, () => true],
   ["time", "Time line", timeLine, () => data.stream !== null],
 ];
 
+const hasRequests = () => data.requests.length > 1;
+/** Whether tags tell more than requests do. */
+const hasTags = () => data.tags.length > Math.max(1, data.requests.length);
+
 /** What is there in a log without any event, too. */
 const TOLD_WITHOUT_EVENTS = new Set(["overview", "leaks"]);
 /** Where sums leave out threads that wait for work, and say so above; the overview says it by kind. */
-const APART = new Set(["flame", "methods", "contexts", "difference", "types", "threads", "tags", "paths"]);
+const APART = new Set(["flame", "methods", "contexts", "difference", "types", "threads", "requests", "tags", "paths"]);
 
 /** In place of tables and graphs that would be empty. */
 function nothingNote() {
@@ -201,6 +226,7 @@ function runName(run) {
 
 function draw() {
   tables = [];
+  traces = [];
   if (open) open.close();
   open = null;
   document.documentElement.classList.toggle("dark", state.theme ? state.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches);
@@ -293,7 +319,7 @@ function drawControls() {
   get("title").textContent = "lucce: " + shown.map((run) => run.command || run.file).join("  →  ");
   fill(get("kind"), isEmpty() ? [[state.kind, "none"]] : data.kinds.map((kind, at) => [at, kind.name]), state.kind);
   get("measure").parentElement.hidden = isEmpty();
-  fill(get("measure"), kind().unit === "" && !hasValues() ? [["count", "number of events"]] : [["value", { bytes: "bytes", ns: "time" }[kind().unit] || "value"], ["count", "number of events"]], measure());
+  fill(get("measure"), usualMeasure(state.kind) === "count" ? [["count", "number of events"]] : [["value", { bytes: "bytes", ns: "time" }[kind().unit] || "value"], ["count", "number of events"]], measure());
   fill(get("run"), data.runs.map((_, at) => [at, runName(at)]), state.run);
   get("run-label").hidden = data.runs.length < 2;
   fill(get("per"), [[-1, "run"], ...data.kinds.map((kind, at) => [at, kind.name + " event"])], state.per);
@@ -302,8 +328,10 @@ function drawControls() {
   const groups = threadGroups.map(({ name, members }, at) => [at + data.threads.length, `${name} (${members.length} threads)`]);
   fill(get("thread"), [[-1, "all"], ...groups, ...alone.map((at) => [at, threadName(at)])], state.thread);
   fill(get("tag"), [[-1, "all"], ...data.tags.map((name, at) => [at, name])], state.tag);
-  get("tag-label").hidden = data.tags.length < 2;
-  for (const id of ["thread", "tag"]) get(id).disabled = isPart();
+  get("tag-label").hidden = !hasTags();
+  fill(get("request"), [[-1, "all"], ...data.requests.map((name, at) => [at, name])], state.request);
+  get("request-label").hidden = !hasRequests();
+  for (const id of ["thread", "tag", "request"]) get(id).disabled = isPart();
   if (get("search").value !== state.search) get("search").value = state.search;
   drawMatched();
 }
@@ -357,9 +385,7 @@ function overview() {
       ["Ended", run.ended ? null : isLive && !data.live.ended ? "it runs" : "the JVM was killed or still ran; all that it had recorded is here"],
       ["Coverage", run.coverage], ["Lost", run.lost > 0 ? grouped(run.lost) + " events" : "nothing"],
     ]), ...run.notes.map((text) => element("p", { class: "note" }, text)), ...run.warnings.map((text) => element("p", { class: "warn" }, text))));
-  // Whose code it is comes first: two lists that fit beside the facts of the run.
-  const own = isEmpty() || !hasOwn ? [] : [section("Own lines", largestOf(byOwnCode("own"), "methods", "own", 14)), section("Entries", largestOf(byOwnCode("entry"), "methods", "entry", 14))];
-  const cards = element("div", { class: "cards" }, ...own, ...runs);
+  const cards = element("div", { class: "cards" }, ...runs);
   if (isEmpty()) return [cards, section("What was counted", nothingNote(), data.leaks === null ? null : element("p", { class: "lines" }, data.leaks.says))];
   const rows = data.kinds.map((kind, at) => ({ kind, at, counted: data.runs.map((_, run) => countedOf(at, run)) })).filter(({ kind }) => kind.count.some((count) => count > 0));
   const totals = table(rows, [
@@ -371,10 +397,74 @@ function overview() {
   ], { by: 1 });
   const idle = rows.filter((row) => row.counted[state.run].idle.count > 0).map((row) => `${row.kind.name} ${human(row.counted[state.run].idle.value, "ns")}`);
   return [
-    cards, section("What was counted", totals, idle.length === 0 ? null : idleLine(idle.join(", "))),
-    element("div", { class: "cards" }, section("Types", largestOf(byType(), "types")), section("Threads", largestOf(byThread(), "threads")), section("Methods, with all they call", largestOf(byMethod("method"), "methods")), section("Packages, with all they call", largestOf(byMethod("package"), "methods", "package"))),
+    ...(hasOwn ? ownCards(runs) : [cards]), section("What was counted", totals, idle.length === 0 ? null : idleLine(idle.join(", "))),
+    element("div", { class: "cards" }, section("Types", largestOf(byType(), "types")), section("Threads", largestOf(byThread(), "threads")), section("Methods, with all they call", largestOf(byMethod("method"), "methods")), hasOwn ? null : section("Packages, with all they call", largestOf(byMethod("package"), "methods", "package"))),
     restNote(),
   ];
+}
+
+/** Lines of each list of the overview, where all lists fit one row and where they do not. */
+const FEW_LISTS = { most: 3, lines: 12 };
+const CARD_LINES = 5;
+
+/** The overview's first screen: the largest own lines of each kind, what lives, entries and requests, before the facts of the runs. */
+function ownCards(runs) {
+  const { run } = state;
+  const scale = scaleOf(run);
+  const byEvents = data.kinds.map((kind, at) => ({ at, count: kind.count[run], isFirst: at === state.kind })).filter(({ at, count }) => count > 0 && data.kinds[at].name !== REQUEST);
+  byEvents.sort((a, b) => b.isFirst - a.isFirst || b.count - a.count);
+  const isFew = byEvents.length + 1 + (data.leaks?.alive ? 1 : 0) + (hasRequests() ? 1 : 0) <= FEW_LISTS.most;
+  const ownCard = (...list) => largestRows(isFew ? FEW_LISTS.lines : CARD_LINES, ...list);
+  const cards = byEvents.map(({ at }) => {
+    const of = at === state.kind ? measure() : usualMeasure(at);
+    const unit = of === "count" ? "" : data.kinds[at].unit;
+    const sums = sumsOfKind(at, run);
+    const rows = byOwnCode("own", sums).filter((row) => row.isOwn);
+    const change = { kind: at, measure: of === usualMeasure(at) ? "" : of };
+    return ownCard(`Own lines: ${data.kinds[at].name}`, rows, unit, sums.total * scale, () => set({ ...change, tab: "methods", group: "own", search: "" }), (row) => set({ ...change, tab: "methods", group: "own", search: methodSearch(row.name) }));
+  });
+  const living = data.leaks === null || data.leaks.alive === null ? null : ownCard("Own lines: live objects", livingLines(), "bytes", null, () => set({ tab: "leaks", search: "" }), (row) => set({ tab: "leaks", search: methodSearch(row.name) }));
+  const total = sumsOf(run).total * scale;
+  const entries = ownCard(`Entries: ${kind().name}`, byOwnCode("entry").filter((row) => row.isOwn), unit(), total, () => set({ tab: "methods", group: "entry", search: "" }), (row) => set({ tab: "methods", group: "entry", search: methodSearch(row.name) }));
+  const ofRequests = hasRequests() ? ownCard(`Requests: ${kind().name}`, byRequest().filter((row) => !row.isLast), unit(), total, () => set({ tab: "requests", search: "" }), (row) => set({ tab: "flame", request: row.key })) : null;
+  const [first, ...others] = cards;
+  const lists = [first, living, entries, ofRequests, ...others].filter(Boolean);
+  const isInRow = lists.length + runs.length <= FEW_LISTS.most;
+  const grid = element("div", { class: "cards own", role: "group", "aria-label": "Own lines" }, ...lists, ...(isInRow ? runs : []));
+  return [grid, isInRow ? null : element("div", { class: "cards" }, ...runs)];
+}
+
+/** A search for the method of a frame's text. */
+function methodSearch(text) {
+  return text.replace(/\(.*$/, "").replace(/[$\\^]/g, "\\$&");
+}
+
+/** The largest rows, in one card; null if there is none. `total`: what shares are of. */
+function largestRows(most, title, rows, unit, total, all, one) {
+  if (rows.length === 0) return null;
+  const largest = rows.sort((a, b) => b.amount - a.amount).slice(0, most);
+  const line = (row) => element("tr", { class: row.isOwn ? "own" : null },
+    element("td", { class: "name" }, element("button", { type: "button", class: "link", title: row.name, onclick: () => one(row) }, row.isOwn ? shortName(row.name) : row.name)),
+    element("td", { class: "n", title: grouped(row.amount) }, human(row.amount, unit)),
+    total === null ? null : element("td", { class: "n" }, percent(row.amount, total)));
+  const heads = ["Name", "Amount", ...(total === null ? [] : ["Share"])].map((head) => element("th", { scope: "col" }, head));
+  const more = rows.length > largest.length ? `, ${most} of ${grouped(rows.length)}` : "";
+  return element("section", {},
+    element("h2", {}, element("button", { type: "button", class: "link", onclick: all }, title), element("span", { class: "note" }, (total === null ? "" : ", " + human(total, unit)) + more)),
+    element("table", {}, element("thead", { class: "unseen" }, element("tr", {}, ...heads)), element("tbody", {}, ...largest.map(line))));
+}
+
+/** The own lines of what lives, as far as the page lists it. */
+function livingLines() {
+  const amounts = new Map();
+  for (const { at, bytes } of data.leaks.alive.rows) if (at !== null && isOwnText(at)) amounts.set(at, (amounts.get(at) || 0) + bytes);
+  return [...amounts].map(([name, amount]) => ({ name, amount, isOwn: true }));
+}
+
+/** Whether a frame's text is of own code. */
+function isOwnText(text) {
+  const method = text.slice(0, text.indexOf("("));
+  return data.classOrigins[data.classes.indexOf(method.slice(0, method.lastIndexOf(".")))] === "a";
 }
 
 function restNote() {
@@ -440,13 +530,19 @@ function byColumn(run, keyOf, isSelected, name) {
 
 /** Sums by thread; those of a pool are one row, unless only `group` is wanted, thread by thread. */
 function byThread(run = state.run, group = null) {
-  const isTagged = (at) => state.tag < 0 || !shares.tag || shares.tag[at] === state.tag;
-  if (group !== null) return byColumn(run, (at) => shares.thread[at], (at) => isTagged(at) && groupOfThread[shares.thread[at]] === group, threadName);
-  return byColumn(run, (at) => groupOfThread[shares.thread[at]], isTagged, threadName);
+  if (group !== null) return byColumn(run, (at) => shares.thread[at], (at) => isTagged(state, at) && groupOfThread[shares.thread[at]] === group, threadName);
+  return byColumn(run, (at) => groupOfThread[shares.thread[at]], (at) => isTagged(state, at), threadName);
 }
 
 function byTag(run = state.run) {
-  return byColumn(run, (at) => shares.tag[at], (at) => isOfThread(state.thread, shares.thread[at]), (tag) => data.tags[tag]);
+  const isSelected = (at) => isOfThread(state.thread, shares.thread[at]) && isTagged({ request: state.request }, at);
+  return byColumn(run, (at) => shares.tag[at], isSelected, (tag) => data.tags[tag]);
+}
+
+function byRequest(run = state.run) {
+  const isSelected = (at) => isOfThread(state.thread, shares.thread[at]) && isTagged({ tag: state.tag }, at);
+  const rows = byColumn(run, requestOf, isSelected, (request) => data.requests[request]);
+  return rows.map((row) => ({ ...row, isLast: row.name === NO_REQUEST }));
 }
 
 /** What the page has of the whole run only. */
@@ -468,6 +564,8 @@ const OWN_GROUPS = {
 };
 const NO_OWN = "(no own code)";
 const GROUP_NAMES = [["own", "by own line"], ["entry", "by entry"], ["method", "by method"], ["class", "by class"], ["package", "by package"], ["line", "by line"]];
+/** Own lines come first where there are any. */
+const usualGroup = () => (hasOwn ? "own" : "method");
 const groupNames = () => GROUP_NAMES.filter(([group]) => hasOwn || !OWN_GROUPS[group]);
 
 /** The own code of what happened in a node. Sums are divided by it, but for very many and for those of a part of the time. */
@@ -507,13 +605,21 @@ function byMethod(group, sums = sumsOf(state.run)) {
   const keys = new Map();
   const firsts = [];
   const of = new Int32Array(tree.size);
+  // All nodes of a method have one key, unless lines are told apart.
+  const ofMethod = new Int32Array(data.methods.name.length + 1).fill(-1);
   for (let node = 1; node < tree.size; node++) {
-    const key = keyOf(node);
-    if (!keys.has(key)) {
-      keys.set(key, keys.size);
-      firsts.push(tree.method[node]);
+    const method = tree.method[node];
+    let at = group === "line" ? -1 : ofMethod[method + 1];
+    if (at < 0) {
+      const key = keyOf(node);
+      at = keys.get(key) ?? keys.size;
+      if (at === keys.size) {
+        keys.set(key, at);
+        firsts.push(method);
+      }
+      ofMethod[method + 1] = at;
     }
-    of[node] = keys.get(key);
+    of[node] = at;
   }
   const whole = new Float64Array(keys.size);
   const self = new Float64Array(keys.size);
@@ -542,7 +648,7 @@ function methods() {
   const sums = sumsOf(state.run);
   const total = sums.total * scaleOf(state.run);
   // What a difference is grouped by may be no part of a stack.
-  const group = groupNames().some(([name]) => name === state.group) ? state.group : "method";
+  const group = groupNames().some(([name]) => name === state.group) ? state.group : usualGroup();
   const rows = byFrames(group, sums);
   const choose = element("select", { "aria-label": "Sums by", onchange: () => set({ group: choose.value }) });
   fill(choose, groupNames(), group);
@@ -566,25 +672,51 @@ function callersButton(method) {
   return element("button", { type: "button", onclick: () => set({ tab: "flame", method }) }, "Callers and callees");
 }
 
-/** The text of a trace, with own code marked. */
+const isFolded = () => hasOwn && state.frames !== "all";
+
+/** The text of a trace, with own code marked; runs of other frames are one line unless all are wanted. */
 function traceLines(node) {
   const lines = [];
   for (let at = node; at > 0; at = tree.parent[at]) {
+    let run = at;
+    let length = 0;
+    // The frame of the event itself is always shown.
+    for (let next = at; isFolded() && at !== node && next > 0 && !isOwn(tree.method[next]); next = tree.parent[next]) {
+      run = next;
+      length++;
+    }
+    if (length > 1) {
+      const runs = new FrameRuns();
+      runs.add(at, run, length, [0, 1]);
+      lines.push("\t" + runs.name, "\n");
+      at = run;
+      continue;
+    }
     const text = "\tat " + frameText(at);
     lines.push(hasOwn && isOwn(tree.method[at]) ? element("b", { class: "own" }, text) : text, "\n");
   }
   return lines.slice(0, -1);
 }
 
+/** Draws the traces that are open, again. */
+let traces = [];
+
 function traceBox(context) {
   const node = contexts.node[context];
   const type = typeName(contexts.type[context]);
   const head = [contexts.number[context], contexts.stack[context], type].filter(Boolean).join("  ");
   const text = traceText(node);
+  const lines = element("pre", { tabindex: "0", "aria-label": "stack trace" });
+  const fold = element("button", { type: "button", title: "F", onclick: toggleFrames });
+  const drawTrace = () => {
+    lines.replaceChildren(...traceLines(node));
+    fold.textContent = isFolded() ? "All frames" : "Fold libraries";
+  };
+  drawTrace();
+  traces.push(drawTrace);
   return element("div", { class: "trace" },
-    list([["Number", contexts.number[context]], ["Content id", contexts.stack[context]]]),
-    element("pre", { tabindex: "0", "aria-label": "stack trace" }, ...traceLines(node)),
-    element("button", { type: "button", onclick: () => copy(head + "\n" + text) }, "Copy"));
+    list([["Number", contexts.number[context]], ["Content id", contexts.stack[context]]]), lines,
+    element("button", { type: "button", onclick: () => copy(head + "\n" + text) }, "Copy"), " ", hasOwn ? fold : null);
 }
 
 /** Of rows that are contexts. */
@@ -593,7 +725,7 @@ function typeColumn() {
 }
 
 function idColumn() {
-  return { head: "Content id", of: (row) => contexts.stack[row.context], shown: (row) => contexts.stack[row.context] };
+  return { head: "Content id", isText: true, of: (row) => contexts.stack[row.context], shown: (row) => contexts.stack[row.context] };
 }
 
 function contextsTab() {
@@ -607,8 +739,15 @@ function contextsTab() {
   return [table(rows, [
     { head: "Innermost frame", isName: true, of: (row) => frameText(contexts.node[row.context]), shown: (row) => frameCell(contexts.node[row.context]) },
     typeColumn(), amountColumn(), shareColumn(total),
-    { head: "Number", of: (row) => contexts.number[row.context], shown: (row) => contexts.number[row.context] }, idColumn(),
-  ], { by: 2, details: (row) => traceBox(row.context), filter: (row) => contexts.number[row.context] + " " + contexts.stack[row.context] + " " + typeName(contexts.type[row.context]) + "\n" + traceText(contexts.node[row.context]) }), restNote()];
+    { head: "Number", isText: true, of: (row) => contexts.number[row.context], shown: (row) => contexts.number[row.context] }, idColumn(),
+  ], { by: 2, details: (row) => traceBox(row.context), filter: (row) => contexts.number[row.context] + " " + contexts.stack[row.context] + " " + typeName(contexts.type[row.context]), also: traceMatcher }), restNote()];
+}
+
+/** Whether a frame of a context's trace matches. */
+function traceMatcher(search) {
+  const inside = new Uint8Array(tree.size);
+  for (let node = 1; node < tree.size; node++) inside[node] = inside[tree.parent[node]] || search.test(frameText(node)) ? 1 : 0;
+  return (row) => inside[contexts.node[row.context]] === 1;
 }
 
 /** A context's innermost frame, and its innermost line of own code if that is another. */
@@ -644,6 +783,39 @@ function threads() {
 
 function tags() {
   return sumsTable(byTag(), "Tag", (row) => element("button", { type: "button", onclick: () => set({ tab: "flame", tag: row.key }) }, "Flame graph under this tag"));
+}
+
+/** The kind of events that counts requests. */
+const REQUEST = "request";
+const NO_REQUEST = "(no request)";
+
+/** Each request with what was counted of each kind, in all or for each time that it came. */
+function requests() {
+  const counted = data.kinds.map((kind, at) => ({ kind, at, of: at === state.kind ? measure() : usualMeasure(at) })).filter(({ kind }) => kind.count[state.run] > 0);
+  counted.sort((a, b) => (b.kind.name === REQUEST) - (a.kind.name === REQUEST));
+  const rows = data.requests.map((name, request) => ({ key: request, name, isLast: name === NO_REQUEST, amounts: counted.map(() => 0) }));
+  counted.forEach(({ at, of }, column) => {
+    const visit = new Selection({ ...state, kind: at, measure: of, request: -1 });
+    visit.visitShares(state.run, (share, amount) => { rows[requestOf(share)].amounts[column] += amount; });
+  });
+  const times = counted.findIndex(({ kind }) => kind.name === REQUEST);
+  const isEach = state.each === "yes" && times >= 0;
+  const box = element("input", { type: "checkbox", onchange: () => set({ each: box.checked ? "yes" : "" }) });
+  box.checked = isEach;
+  // Of what came outside of requests, or before counting began, there is no number for each.
+  const hasEach = (row, column) => !isEach || column === times || row.amounts[times] > 0;
+  const amountOf = (row, column) => (!hasEach(row, column) ? -1 : isEach && column !== times ? row.amounts[column] / row.amounts[times] : row.amounts[column]);
+  const unitOf = ({ kind, of }) => (of === "count" ? "" : kind.unit);
+  const columns = counted.map((one, column) => ({
+    head: one.kind.name === REQUEST ? "Requests" : one.kind.name + (isEach ? ", each" : ""), isNumber: true, of: (row) => amountOf(row, column),
+    shown: (row) => (!hasEach(row, column) ? "" : element("span", { title: grouped(row.amounts[column]) }, human(amountOf(row, column), unitOf(one)))),
+  }));
+  const press = (row) => element("button", { type: "button", onclick: () => set({ tab: "flame", request: row.key }) }, "Flame graph of this request");
+  const by = 1 + counted.findIndex(({ at }) => at === state.kind);
+  return [
+    wholeNote(), times < 0 ? null : element("div", { class: "bar" }, element("label", {}, box, " for each request")),
+    table(rows.filter((row) => row.amounts.some((amount) => amount !== 0)), [{ head: "Request", isName: true, of: (row) => row.name, shown: (row) => row.name }, ...columns], { by, filter: (row) => row.name, details: press }),
+  ];
 }
 
 function sumsTable(rows, head, details) {
@@ -770,15 +942,20 @@ function flame() {
   return [bar, make(state.inverted === "yes" ? "inverted flame graph" : "flame graph", graph, graph.root()), restNote()];
 }
 
-/** Shows all frames of the flame graph, or folds runs of library frames. */
+/** Shows all frames of the flame graph and of traces, or folds runs of library frames. */
 function toggleFrames() {
+  if (state.tab !== "flame") {
+    state.frames = isFolded() ? "all" : "";
+    writeAddress();
+    for (const drawTrace of traces) drawTrace();
+    return;
+  }
   const isFocused = document.activeElement?.tagName === "CANVAS";
   set({ frames: state.frames === "all" ? "" : "all" });
   if (isFocused) document.querySelector("#main canvas")?.focus({ preventScroll: true });
 }
 
-/** What changes are grouped by: own lines first. */
-const changeGroup = () => (state.group === "" || OWN_GROUPS[state.group] && !hasOwn ? (hasOwn ? "own" : "method") : state.group);
+const changeGroup = () => (state.group === "" || OWN_GROUPS[state.group] && !hasOwn ? usualGroup() : state.group);
 
 function changeRows() {
   const group = changeGroup();
@@ -798,9 +975,10 @@ function changeRows() {
     return [...rows.values()];
   }
   const rows = new Map();
-  if (group === "thread" || group === "tag") {
-    [0, 1].forEach((run) => (group === "tag" ? byTag(run) : byThread(run)).forEach((row) => {
-      const known = rows.get(row.key) || { name: row.name, old: 0, now: 0 };
+  const byShares = { thread: byThread, tag: byTag, request: byRequest };
+  if (byShares[group]) {
+    [0, 1].forEach((run) => byShares[group](run).forEach((row) => {
+      const known = rows.get(row.key) || { name: row.name, old: 0, now: 0, isLast: row.isLast };
       known[run === 0 ? "old" : "now"] = row.amount;
       rows.set(row.key, known);
     }));
@@ -817,7 +995,7 @@ function changeRows() {
 function difference() {
   const group = changeGroup();
   const choose = element("select", { "aria-label": "Difference by", onchange: () => set({ group: choose.value }) });
-  fill(choose, [...groupNames(), ["context", "by context"], ["type", "by type"], ["thread", "by thread"], ...(data.tags.length > 1 ? [["tag", "by tag"]] : [])], group);
+  fill(choose, [...groupNames(), ["context", "by context"], ["type", "by type"], ["thread", "by thread"], ...(hasRequests() ? [["request", "by request"]] : []), ...(hasTags() ? [["tag", "by tag"]] : [])], group);
   const change = (row) => row.now - row.old;
   const cell = (row) => element("span", { class: change(row) > 0 ? "more" : change(row) < 0 ? "less" : null }, (change(row) > 0 ? "+" : "") + human(change(row), unit()));
   const part = (row) => (row.old === 0 ? Infinity : change(row) / row.old);
@@ -925,7 +1103,7 @@ function drawHeat(canvas, amounts, width, start) {
   }
 }
 
-for (const id of ["kind", "run", "per", "thread", "tag"]) {
+for (const id of ["kind", "run", "per", "thread", "tag", "request"]) {
   const select = document.getElementById(id);
   select.addEventListener("change", () => set({ [id]: Number.parseInt(select.value, 10), ...(id === "kind" ? { measure: "" } : {}) }));
 }
@@ -953,7 +1131,7 @@ document.addEventListener("keydown", (event) => {
     "/": () => document.getElementById("search").focus(),
     n: () => stepMatch(1),
     N: () => stepMatch(-1),
-    f: () => state.tab === "flame" && hasOwn && toggleFrames(),
+    f: () => hasOwn && toggleFrames(),
   };
   if (!Object.hasOwn(acts, event.key)) return;
   event.preventDefault();

@@ -22,6 +22,8 @@ let innermostOwn;
 let outermostOwn;
 /** Whether own code can be told from other code: both are in the stacks. */
 let hasOwn;
+/** Of nodes that were shown, the frame's text. */
+let frameTexts;
 /** Threads whose names differ in digits only, as `{ name, members }`; a group's number comes after those of all threads. */
 let threadGroups;
 /** Of each thread, its group's number, or its own. */
@@ -42,6 +44,7 @@ function take(said) {
   contextsAt = ranges(tree.size, contexts.node, 0);
   isIdle = new Uint8Array(contexts.node.length);
   for (const context of contexts.idle) isIdle[context] = 1;
+  frameTexts = [];
   findOwnCode();
   groupThreads();
 }
@@ -98,6 +101,16 @@ function isOfThread(chosen, thread) {
   return chosen < 0 || thread === chosen || groupOfThread[thread] === chosen;
 }
 
+/** The request of a share, as a place among all requests. */
+function requestOf(share) {
+  return shares.tag ? data.tagRequests[shares.tag[share]] : 0;
+}
+
+/** Whether a share has the chosen tags and request; without a choice all do. */
+function isTagged({ tag = -1, request = -1 }, share) {
+  return (tag < 0 || !shares.tag || shares.tag[share] === tag) && (request < 0 || requestOf(share) === request);
+}
+
 /** Places of `of`, from `start` on, by the number that stands there. */
 function ranges(size, of, start) {
   const first = new Int32Array(size + 1);
@@ -129,6 +142,10 @@ function packageName(method) {
 
 /** A frame as the JVM prints it. */
 function frameText(node) {
+  return (frameTexts[node] ??= formatFrame(node));
+}
+
+function formatFrame(node) {
   const method = tree.method[node];
   if (method === REST) return "(rest: what is too small to be shown one by one)";
   const file = data.methods.file[method];
@@ -162,28 +179,34 @@ function leftOut(state) {
   return (context) => isIdle[context] === 1;
 }
 
-/** What is summed up: the events' values or their number, of one kind, one run, one thread, under one tag. */
+/** What is summed up: the events' values or their number, of one kind, one run, one thread, under one tag, of one request. */
 class Selection {
   constructor(state) {
     this.kind = state.kind;
     this.measure = state.measure;
     this.run = state.run;
     this.thread = state.thread;
-    this.tag = shares.tag ? (state.tag ?? -1) : -1;
+    this.tag = state.tag;
+    this.request = state.request;
     this.isLeftOut = leftOut(state);
   }
 
   /** Calls `each(context, amount)` for every share that is selected; `run` stands for the state's own. */
   visit(run, each) {
+    this.visitShares(run, (share, amount) => each(shares.context[share], amount));
+  }
+
+  /** Calls `each(share, amount)` for every share that is selected. */
+  visitShares(run, each) {
     const amounts = this.measure === "count" ? shares.count : shares.value;
     for (let at = 0; at < shares.context.length; at++) {
       const context = shares.context[at];
       if (contexts.kind[context] !== this.kind) continue;
       if (run !== null && shares.run[at] !== run) continue;
-      if (this.tag >= 0 && shares.tag[at] !== this.tag) continue;
+      if (!isTagged(this, at)) continue;
       if (!isOfThread(this.thread, shares.thread[at])) continue;
       if (this.isLeftOut(context)) continue;
-      if (amounts[at] !== 0) each(context, amounts[at]);
+      if (amounts[at] !== 0) each(at, amounts[at]);
     }
   }
 }
@@ -192,18 +215,24 @@ class Selection {
 class Sums {
   constructor(selection, run) {
     this.self = new Float64Array(tree.size);
-    this.whole = new Float64Array(tree.size);
+    this.total = 0;
+    this.wholes = null;
     this.byContext = new Float64Array(contexts.node.length);
     selection.visit(run, (context, amount) => {
       this.self[contexts.node[context]] += amount;
       this.byContext[context] += amount;
+      this.total += amount;
     });
-    this.whole.set(this.self);
-    for (let node = tree.size - 1; node > 0; node--) this.whole[tree.parent[node]] += this.whole[node];
   }
 
-  get total() {
-    return this.whole[0];
+  /** Of each node, with all that it called. */
+  get whole() {
+    if (this.wholes === null) {
+      const whole = this.self.slice();
+      for (let node = tree.size - 1; node > 0; node--) whole[tree.parent[node]] += whole[node];
+      this.wholes = whole;
+    }
+    return this.wholes;
   }
 }
 

@@ -19,11 +19,12 @@ function element(name, attributes, ...content) {
 }
 
 /**
- * `filter(row)`: the text that the page's search looks in. Rows with `isLast` come last in every order; `isOwn`: own code.
+ * `filter(row)`: the text that the page's search looks in; `also(search)`: a function that tells whether a row matches apart from that.
+ * Rows with `isLast` come last in every order; `isOwn`: own code.
  * `columns`: { head, of(row): what is sorted by, shown(row): text or element, isNumber, isName, isText: long texts, which wrap }.
  * `details(row)`: what a click on the row shows below it, or null.
  */
-function table(rows, columns, { by = 0, details = null, filter = null, caption } = {}) {
+function table(rows, columns, { by = 0, details = null, filter = null, also = null, caption } = {}) {
   const state = { by, down: columns[by].isNumber === true, shown: PAGE, ...earlier?.[tables.length] };
   tables.push(state);
   const body = element("tbody");
@@ -44,7 +45,8 @@ function table(rows, columns, { by = 0, details = null, filter = null, caption }
     // The page's search selects rows. Of a text that is no regular expression all rows are shown, and that is told.
     const search = pattern(filter ? searchText() : "");
     const isSearch = filter !== null && search !== null && searchText() !== "";
-    const selected = isSearch ? rows.filter((row) => search.test(filter(row))) : rows;
+    const isOther = isSearch && also ? also(search) : () => false;
+    const selected = isSearch ? rows.filter((row) => isOther(row) || search.test(filter(row))) : rows;
     const keyed = selected.map((row) => [of(row), row]);
     const last = (row) => (row.isLast ? 1 : 0);
     keyed.sort(([a, first], [b, second]) => last(first) - last(second) || (a < b ? -sign : a > b ? sign : 0));
