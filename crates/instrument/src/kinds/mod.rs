@@ -35,7 +35,7 @@ use thread::ThreadStartHooks;
 
 pub use lucce_options::event_mask;
 pub use lucce_options::kinds::{
-    ALL, ALLOC, ALLOCATIONS, BYTES, CALL, EXCEPTION, EXCEPTIONS, EventKindInfo, EventKindSet, IO,
+    ALL, ALLOC, ALLOCATIONS, BYTES, CALL, CATCHES, EXCEPTION, EXCEPTIONS, EventKindInfo, EventKindSet, IO,
     KindConflict, KindDescriptor, LEAK, LOCK, LOCK_WAITS, NANOS, OBJECTS, REQUEST, SAMPLES, TASKS,
     THREAD,
 };
