@@ -287,3 +287,58 @@ fn read_line_numbers(
     lines.sort_by_key(|&(bci, _)| bci);
     Ok(lines)
 }
+
+#[cfg(test)]
+mod scan_tests {
+    use super::*;
+
+    #[test]
+    fn a_handler_reads_its_exception_or_drops_it() {
+        const ASTORE_1: u8 = 76;
+        const ALOAD_1: u8 = 43;
+        const ALOAD_2: u8 = 44;
+        const ACONST_NULL: u8 = 1;
+        for (code, is_dropped) in [
+            // Popped, as by compilers that know that no one reads it.
+            (&[opcode::POP, opcode::RETURN][..], true),
+            (&[ASTORE_1, opcode::RETURN], true),
+            (&[ASTORE_1, ALOAD_1, opcode::ATHROW], false),
+            (&[ASTORE_1, ALOAD_2, opcode::RETURN], true),
+            // The variable gets another value before it is read.
+            (
+                &[ASTORE_1, ACONST_NULL, ASTORE_1, ALOAD_1, opcode::ARETURN],
+                true,
+            ),
+            (
+                &[opcode::ASTORE, 9, opcode::ALOAD, 9, opcode::ATHROW],
+                false,
+            ),
+            (
+                &[opcode::ASTORE, 9, opcode::ALOAD, 8, opcode::ARETURN],
+                true,
+            ),
+            (
+                &[
+                    opcode::WIDE,
+                    opcode::ASTORE,
+                    1,
+                    0,
+                    opcode::WIDE,
+                    opcode::ALOAD,
+                    1,
+                    0,
+                    opcode::ATHROW,
+                ],
+                false,
+            ),
+            // It is used where it is.
+            (&[opcode::ATHROW], false),
+            (&[opcode::DUP, opcode::POP, opcode::ATHROW], false),
+            (&[], false),
+        ] {
+            assert_eq!(drops_exception(code, 0), is_dropped, "{code:?}");
+            let shifted = [&[opcode::RETURN, opcode::RETURN], code].concat();
+            assert_eq!(drops_exception(&shifted, 2), is_dropped, "{code:?}");
+        }
+    }
+}

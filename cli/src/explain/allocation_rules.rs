@@ -28,7 +28,7 @@ enum Threshold {
     /// At least this share of all allocated objects.
     Objects(f64),
     /// At least this number of objects of the rule's own type, built for each run of the entry.
-    Built { type_ends: &'static [&'static str] },
+    Built { types: &'static [&'static str] },
     /// At least this share of all allocated objects, half of which stay empty.
     Unfilled,
 }
@@ -138,7 +138,7 @@ static RULES: [AllocationRule; 14] = [
         advice: "Compile the pattern once, into a static field; String.split, matches and replaceAll compile at each call.",
         matches: |view| view.is_below("java.util.regex.Pattern", &["compile"]),
         threshold: Threshold::Built {
-            type_ends: &["java.util.regex.Pattern"],
+            types: &["java.util.regex.Pattern"],
         },
     },
     AllocationRule {
@@ -151,22 +151,24 @@ static RULES: [AllocationRule; 14] = [
                 })
         },
         threshold: Threshold::Built {
-            type_ends: &FORMATS,
+            types: &[
+                "java.text.SimpleDateFormat",
+                "java.text.DecimalFormat",
+                "java.time.format.DateTimeFormatter",
+            ],
         },
     },
     AllocationRule {
         name: "JSON mappers built",
         advice: "Build the mapper once; it caches what it learns of each class.",
         matches: |view| view.is_own() && MAPPERS.contains(&view.detail),
-        threshold: Threshold::Built {
-            type_ends: &MAPPERS,
-        },
+        threshold: Threshold::Built { types: &MAPPERS },
     },
     AllocationRule {
         name: "thread pools built",
         advice: "Keep one pool for all requests.",
         matches: |view| POOLS.contains(&view.detail) && view.is_near(),
-        threshold: Threshold::Built { type_ends: &POOLS },
+        threshold: Threshold::Built { types: &POOLS },
     },
     AllocationRule {
         name: "String.format",
@@ -310,8 +312,8 @@ fn count_unfilled<'f>(run: &PreparedRun<'f>, rule: usize) -> HashMap<SourceLine<
     }
     for collection in &EMPTY_COLLECTIONS {
         let made = ContextSums::from_contexts(run.contexts_of_kind(ALLOC.name), |context| {
-            let is_made = collection.types.contains(&context.detail)
-                && find_rule(run, context) == Some(rule);
+            let is_made =
+                collection.types.contains(&context.detail) && find_rule(run, context) == Some(rule);
             run.source_line(context.path).filter(|_| is_made)
         });
         let storages = collection.count_storages(run);
@@ -337,23 +339,35 @@ pub fn write_rules(out: &mut impl Write) -> io::Result<()> {
                 MIN_SHARE * 100.0
             ),
         };
-        writeln!(out, "   rule {}, from {threshold}: {}", rule.name, rule.advice)?;
+        writeln!(
+            out,
+            "   rule {}, from {threshold}: {}",
+            rule.name, rule.advice
+        )?;
     }
     Ok(())
 }
 
+/// The bytes of a map's first table, at most: 16 references.
+const FIRST_TABLE_BYTES: u64 = 16 + 16 * 8;
+
+/// Whether it is the new storage of a collection that outgrew the old one. The first storage copies nothing.
 fn is_growth(view: &AllocationView<'_, '_>) -> bool {
     let grows = |frame: &StackFrame| match frame.class.as_str() {
         "java.util.ArrayList"
         | "java.util.ArrayDeque"
         | "java.util.PriorityQueue"
         | "java.util.Vector" => frame.method == "grow",
-        "java.util.HashMap" => frame.method == "resize",
         "java.lang.AbstractStringBuilder" => frame.method.starts_with("ensureCapacity"),
         "java.io.ByteArrayOutputStream" => frame.method == "ensureCapacity",
         _ => false,
     };
-    view.detail.ends_with("[]") && view.any_frame(grows)
+    let copies = |frame: &StackFrame| frame.class == "java.util.Arrays";
+    let resizes =
+        |frame: &StackFrame| frame.class == "java.util.HashMap" && frame.method == "resize";
+    view.detail.ends_with("[]")
+        && (view.any_frame(grows) && view.any_frame(copies)
+            || view.any_frame(resizes) && view.mean_bytes() > FIRST_TABLE_BYTES)
 }
 
 /// Finds lines with allocations that match a rule.
@@ -364,8 +378,12 @@ pub fn find_wasteful_allocations<'f>(run: &PreparedRun<'f>) -> Vec<Finding<'f>> 
     });
     let sums = sums.into_sorted();
     let built = count_built(run);
-    let unfilled = RULES.iter().position(|rule| matches!(rule.threshold, Threshold::Unfilled));
-    let unfilled = unfilled.map(|rule| count_unfilled(run, rule)).unwrap_or_default();
+    let unfilled = RULES
+        .iter()
+        .position(|rule| matches!(rule.threshold, Threshold::Unfilled));
+    let unfilled = unfilled
+        .map(|rule| count_unfilled(run, rule))
+        .unwrap_or_default();
     let findings = sums.iter().filter_map(|((number, line), sum)| {
         let rule = RULES.get(*number)?;
         let count = match rule.threshold {
@@ -400,7 +418,13 @@ fn count_built<'f>(run: &PreparedRun<'f>) -> HashMap<(usize, SourceLine<'f>), Ev
             continue;
         };
         let is_built = RULES.get(number).is_some_and(|rule| match rule.threshold {
-            Threshold::Built { type_ends } => type_ends.contains(&context.detail),
+            Threshold::Built { types } => {
+                // A part of another one, such as the number format of a date format.
+                let is_part = run
+                    .frames_between(context.path)
+                    .any(|frame| frame.method == "<init>" && types.contains(&frame.class.as_str()));
+                types.contains(&context.detail) && !is_part
+            }
             _ => false,
         });
         if let Some(line) = run.source_line(context.path).filter(|_| is_built) {
@@ -481,7 +505,9 @@ fn describe_allocations<'f>(
 /// The mean size of large arrays. What exceeds the largest heap cannot be alive: it was thrown away.
 fn thrown_away(run: &PreparedRun<'_>, sum: EventSum, mean: u64) -> String {
     let mean = format_amount(mean as f64, "bytes");
-    let rest = run.max_heap_bytes().map(|heap| sum.value.saturating_sub(heap));
+    let rest = run
+        .max_heap_bytes()
+        .map(|heap| sum.value.saturating_sub(heap));
     match rest.filter(|rest| *rest > 0) {
         Some(rest) => format!(
             " of {mean} on average, {} at least thrown away",

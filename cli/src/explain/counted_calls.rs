@@ -60,7 +60,8 @@ pub const MIN_LOG_CALLS: u64 = 100;
 const MAX_PERCENT_BELOW: u64 = 1;
 /// A smaller share of all allocated bytes is no finding.
 const MIN_SHARE: f64 = 0.02;
-pub const LOGGING_ADVICE: &str = "Test isDebugEnabled() first, or pass a lambda: arguments are built before the logger returns.";
+pub const LOGGING_ADVICE: &str =
+    "Test isDebugEnabled() first, or pass a lambda: arguments are built before the logger returns.";
 
 /// Methods of loggers that often are off.
 const LEVELS: [&str; 9] = [
@@ -109,7 +110,8 @@ pub fn find_dropped_logging<'f>(run: &PreparedRun<'f>) -> Vec<Finding<'f>> {
                 per_run(run, path, line.calls)
             ),
             count: line.arguments.count,
-            counted: "objects of the line; below the logger there are no objects, reads and writes".into(),
+            counted: "objects of the line; below the logger there are no objects, reads and writes"
+                .into(),
             cost: FindingCost {
                 share,
                 text: format!(
@@ -137,7 +139,10 @@ fn sum_log_lines<'f>(run: &PreparedRun<'f>) -> HashMap<SourceLine<'f>, LogLine> 
             line.call_path.get_or_insert(context.path);
         }
     }
-    for context in [ALLOC.name, "io"].into_iter().flat_map(|kind| run.contexts_of_kind(kind)) {
+    for context in [ALLOC.name, "io"]
+        .into_iter()
+        .flat_map(|kind| run.contexts_of_kind(kind))
+    {
         let line = run.source_line(context.path);
         let Some(line) = line.and_then(|line| lines.get_mut(&line)) else {
             continue;
@@ -155,7 +160,8 @@ fn sum_log_lines<'f>(run: &PreparedRun<'f>) -> HashMap<SourceLine<'f>, LogLine> 
 pub const MIN_CLASSES: u64 = 100;
 /// An entry that ran less often is start-up: it may generate classes by libraries.
 const MIN_RUNS: u64 = 10;
-pub const CLASS_ADVICE: &str = "Generate once and keep the class, script, proxy or class loader, in a static field or a map.";
+pub const CLASS_ADVICE: &str =
+    "Generate once and keep the class, script, proxy or class loader, in a static field or a map.";
 
 /// Types of which a generator makes one object for each class.
 const GENERATORS: [(&str, &str); 2] = [

@@ -1,12 +1,18 @@
 //! The table of detectors, and the detectors of locks, leaks and threads.
 
+use std::collections::HashMap;
+
 use lucce_command::{format_plural, percent_of};
 use lucce_decoder::{ALLOC, LEAK, StackFrame, is_jdk_name};
 
 use super::allocation_rules::{ALLOCATIONS, find_wasteful_allocations};
-use super::counted_calls::{self, CALL, find_collections, find_dropped_logging, find_generated_classes};
+use super::counted_calls::{
+    self, CALL, find_collections, find_dropped_logging, find_generated_classes,
+};
 use super::exceptions::{self, EXCEPTION, find_exceptions};
-use super::finding::{ContextSums, Finding, FindingCost, per_run, share_of, through_pattern};
+use super::finding::{
+    ContextSums, Finding, FindingCost, SourceLine, per_run, share_of, through_pattern,
+};
 use super::prepared_run::{LeakedObjects, PreparedRun, RunContext};
 use super::repeated_calls::find_repeated_calls;
 use crate::amounts::format_amount;
@@ -26,6 +32,8 @@ pub struct Detector {
 }
 
 const LOCK: &str = "lock";
+/// Holders of contended locks. The context is the holder's; the detail is the wait's, with the context that waits.
+const LOCK_HOLDER: &str = "lock-holder";
 const THREAD: &str = "thread";
 
 /// All detectors.
@@ -104,7 +112,8 @@ pub static DETECTORS: [Detector; 9] = [
     },
 ];
 
-const LOCK_ADVICE: &str = "Hold the lock for less: move slow calls out of it, or split what it protects.";
+const LOCK_ADVICE: &str =
+    "Hold the lock for less: move slow calls out of it, or split what it protects.";
 const LEAK_ADVICE: &str = "Remove what is not needed, or bound the collection that holds it.";
 const THREAD_ADVICE: &str = "Keep one pool for all requests.";
 
@@ -122,6 +131,7 @@ fn find_contention<'f>(run: &PreparedRun<'f>) -> Vec<Finding<'f>> {
         Some((monitor, run.source_line(context.path)?))
     });
     let lines = sums.into_sorted();
+    let holders = find_holders(run);
     let groups = lines.chunk_by(|a, b| a.0.0 == b.0.0);
     let findings = groups.filter_map(|group| {
         let most = group.iter().max_by_key(|(_, sum)| sum.sum.value)?;
@@ -143,9 +153,10 @@ fn find_contention<'f>(run: &PreparedRun<'f>) -> Vec<Finding<'f>> {
         Some(Finding {
             detector: "lock",
             sentence: format!(
-                "{} for {monitor}: {} in sum{also}",
+                "{} for {monitor}: {} in sum{also}{}",
                 format_plural(count, "wait"),
-                format_amount(wait as f64, "ns")
+                format_amount(wait as f64, "ns"),
+                holders.get(monitor).map(String::as_str).unwrap_or_default()
             ),
             count,
             counted: format!("waits to acquire locks of class {monitor}"),
@@ -163,6 +174,28 @@ fn find_contention<'f>(run: &PreparedRun<'f>) -> Vec<Finding<'f>> {
         })
     });
     findings.collect()
+}
+
+/// For each class of locks, the line that held them longest while others waited: `, held at … for 50.0 ms`. It is an own
+/// line, or the innermost frame of a holder without own code.
+fn find_holders<'f>(run: &PreparedRun<'f>) -> HashMap<&'f str, String> {
+    let sums = ContextSums::from_contexts(run.contexts_of_kind(LOCK_HOLDER), |context| {
+        let (wait, _waiting) = context.detail.rsplit_once(' ')?;
+        let (monitor, _) = wait.rsplit_once(" (")?;
+        let place = run.place_frame(context.path);
+        let place = place.or_else(|| run.frame(context.path))?;
+        Some((monitor, SourceLine::from_frame(place)))
+    });
+    let sums = sums.into_sorted();
+    let groups = sums.chunk_by(|a, b| a.0.0 == b.0.0);
+    let holders = groups.filter_map(|group| {
+        let ((monitor, _), longest) = group.iter().max_by_key(|(_, sum)| sum.sum.value)?;
+        let place = run.place_frame(longest.path);
+        let place = place.or_else(|| run.frame(longest.path))?;
+        let time = format_amount(longest.sum.value as f64, "ns");
+        Some((*monitor, format!(", held at {place} for {time}")))
+    });
+    holders.collect()
 }
 
 /// The class of the lock that own code waits to acquire, itself or by the JDK's class that it calls. Waiting for a condition

@@ -12,8 +12,7 @@ use std::iter::successors;
 use lucce_callgraph::ContextFrame;
 use lucce_decoder::{
     ALLOC, CodeOrigin, ContextId, ContextList, LeakAnalysis, Profile, StackFrame, TraceId,
-    TraceTree, find_idle_contexts, list_recorded_kinds, read_recorded_options,
-    read_sampled_bytes,
+    TraceTree, find_idle_contexts, list_recorded_kinds, read_recorded_options, read_sampled_bytes,
 };
 
 /// A frame with its callers.
@@ -184,9 +183,13 @@ impl<'f> PreparedRun<'f> {
         run.sampled_bytes = read_sampled_bytes(profile);
         run.is_partial = read_recorded_options(profile).is_some_and(|options| options.is_partial());
         let census = profile.followed_objects.last_census();
-        run.max_heap_bytes = census.and_then(|census| census.record.max_bytes);
+        run.set_max_heap_bytes(census.and_then(|census| census.record.max_bytes));
         run.duration_ns = profile.stat_value("run.millis").saturating_mul(1_000_000);
         run
+    }
+
+    pub(super) fn set_max_heap_bytes(&mut self, bytes: Option<u64>) {
+        self.max_heap_bytes = bytes;
     }
 
     /// Adds a frame, and returns its number.

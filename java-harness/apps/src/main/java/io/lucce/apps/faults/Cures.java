@@ -60,7 +60,9 @@ public final class Cures {
         PRINTING.setUseParentHandlers(false);
         PRINTING.addHandler(new Printer());
         PRINTING.setLevel(Level.FINE);
-        Faults.untilAllocated(20 * Faults.BYTES, Cures::order);
+        for (int n = 0; n < 20 * ROUNDS; n++) {
+            order(n);
+        }
         for (int n = 0; n < ROUNDS; n++) {
             box(n);
             iterate();
@@ -71,11 +73,11 @@ public final class Cures {
             log(n);
             buffer();
         }
-        Faults.untilAllocated(Faults.BYTES, Cures::format);
-        Faults.untilAllocated(Faults.BYTES, Cures::grow);
-        Faults.untilAllocated(Faults.BYTES, Cures::fillMap);
-        Faults.untilAllocated(Faults.BYTES, Cures::fillList);
-        Faults.untilAllocated(Faults.BYTES, Cures::print);
+        Faults.spend(100, Cures::format);
+        Faults.spend(500, Cures::grow);
+        Faults.spend(200, Cures::fillMap);
+        Faults.spend(100, Cures::fillList);
+        Faults.spend(400, Cures::print);
         Faults.repeat(Cures::matchPattern);
         Faults.repeat(Cures::formatDate);
         Faults.repeat(Cures::useMapper);
@@ -142,7 +144,7 @@ public final class Cures {
     }
 
     private static void join() {
-        sum += count(Faults.NAMES, Faults.LOGGER, Faults.THREADS);
+        sum += count(Faults.NAMES, Faults.LOGGER, Faults.LEVELS);
     }
 
     private static void emptyArray() {

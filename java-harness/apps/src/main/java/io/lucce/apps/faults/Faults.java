@@ -1,9 +1,7 @@
 package io.lucce.apps.faults;
 
 import com.google.gson.Gson;
-import com.sun.management.ThreadMXBean;
 import java.lang.invoke.MethodHandles;
-import java.lang.management.ManagementFactory;
 import java.math.BigDecimal;
 import java.text.SimpleDateFormat;
 import java.util.ArrayList;
@@ -27,7 +25,6 @@ public final class Faults {
     /** More than the least number of each fault that is found by its number. */
     static final int TIMES = 150;
 
-    static final ThreadMXBean THREADS = (ThreadMXBean) ManagementFactory.getThreadMXBean();
     static final List<String> NAMES = new ArrayList<>(List.of("one"));
     static final Logger LOGGER = Logger.getLogger("faults");
     static Object kept;
@@ -39,13 +36,10 @@ public final class Faults {
         void run(int round) throws Exception;
     }
 
-    /** Repeats the work until the thread has allocated enough. */
-    static void untilAllocated(long bytes, Work work) throws Exception {
-        long end = THREADS.getCurrentThreadAllocatedBytes() + bytes;
-        for (int round = 1000; THREADS.getCurrentThreadAllocatedBytes() < end; round++) {
-            for (int n = 0; n < 100; n++) {
-                work.run(round * 100 + n);
-            }
+    /** Repeats a work that allocates this much each time. The compiler may remove what it allocates. */
+    static void spend(int bytes, Work work) throws Exception {
+        for (int round = 0; round < BYTES / bytes; round++) {
+            work.run(100_000 + round);
         }
     }
 
@@ -57,17 +51,17 @@ public final class Faults {
 
     public static void main(String[] args) throws Exception {
         LOGGER.setLevel(Level.INFO);
-        untilAllocated(BYTES, Faults::box);
-        untilAllocated(BYTES, Faults::iterate);
-        untilAllocated(BYTES, Faults::capture);
-        untilAllocated(BYTES, Faults::format);
-        untilAllocated(BYTES, Faults::add);
-        untilAllocated(BYTES, Faults::grow);
-        untilAllocated(BYTES, Faults::fillMap);
-        untilAllocated(BYTES, Faults::join);
-        untilAllocated(BYTES, Faults::emptyArray);
-        untilAllocated(BYTES, Faults::emptyList);
-        untilAllocated(BYTES, Faults::log);
+        spend(24, Faults::box);
+        spend(32, Faults::iterate);
+        spend(12, Faults::capture);
+        spend(500, Faults::format);
+        spend(60, Faults::add);
+        spend(700, Faults::grow);
+        spend(800, Faults::fillMap);
+        spend(32, Faults::join);
+        spend(16, Faults::emptyArray);
+        spend(24, Faults::emptyList);
+        spend(80, Faults::log);
         for (int n = 0; n < 16; n++) {
             buffer();
         }
@@ -105,8 +99,7 @@ public final class Faults {
     }
 
     static void add(int n) {
-        BigDecimal price = BigDecimal.valueOf(n, 2);
-        kept = price.add(BigDecimal.TEN);
+        kept = BigDecimal.valueOf(n, 2).add(BigDecimal.TEN);
     }
 
     static void grow(int n) {
@@ -135,7 +128,7 @@ public final class Faults {
     }
 
     static void join(int n) {
-        sum += count(NAMES, LOGGER, THREADS);
+        sum += count(NAMES, LOGGER, LEVELS);
     }
 
     static void emptyArray(int n) {
