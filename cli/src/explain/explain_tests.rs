@@ -697,10 +697,10 @@ fn arrays_beyond_the_heap_were_thrown_away() {
     for (heap, words) in [
         (
             Some(4_000_000),
-            " of 1.0 MB on average, 6.0 MB at least thrown away",
+            " of 1.00 MB on average, 6.00 MB at least thrown away",
         ),
-        (Some(10_000_000), "10 objects, arrays of 1.0 MB on average"),
-        (None, "10 objects, arrays of 1.0 MB on average"),
+        (Some(10_000_000), "10 objects, arrays of 1.00 MB on average"),
+        (None, "10 objects, arrays of 1.00 MB on average"),
     ] {
         let mut run = prepare(&rows);
         run.set_max_heap_bytes(heap);

@@ -78,7 +78,7 @@ pub struct ExplainArgs {
     /// Print one JSON object; docs/reference/json.md describes it
     #[arg(long)]
     json: bool,
-    /// Print the detectors: what they find, from which counts on, what to do, and the kinds of events that they need
+    /// Print the detectors, their thresholds and advice
     #[arg(long)]
     help_findings: bool,
     #[command(flatten)]

@@ -229,7 +229,16 @@ fn describe_calls<'f>(
             format_plural(runs.count, "run"),
         ),
         count: calls,
-        counted: format!("{} below the line; runs: {}", key.detail, runs.counted),
+        counted: format!(
+            "{} below the line; runs: {}{}",
+            key.detail,
+            runs.counted,
+            if samples.is_some() {
+                "; ±: two standard errors of the samples"
+            } else {
+                ""
+            }
+        ),
         cost: FindingCost {
             share: share_of(bytes, whole),
             text: format!("{:.1}% of the allocated bytes", percent_of(bytes, whole)),

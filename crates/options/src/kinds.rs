@@ -279,7 +279,7 @@ pub static CATCHES: KindDescriptor = KindDescriptor::named("exception-catch");
 /// Thrown exceptions, reported by the VM.
 pub static EXCEPTION: EventKindInfo = EventKindInfo {
     name: "exception",
-    summary: "every exception thrown, and whether it is caught; `exception-catch` counts the caught ones by type and handler",
+    summary: "every exception thrown, and whether it is caught; `exception-catch` has the handlers",
     mask_bit: 1 << 4,
     log_kinds: &[&EXCEPTIONS, &CATCHES],
     needs_no_hooks: true,
