@@ -133,6 +133,13 @@ const LARGE_ARRAYS: &str = "large arrays";
 
 /// The first rule that matches an allocation counts it.
 static RULES: [AllocationRule; 14] = [
+    // First: it may build number formats.
+    AllocationRule {
+        name: "String.format",
+        advice: "Join with + or a StringBuilder: a format is parsed at each call.",
+        matches: |view| view.is_below("java.lang.String", &["format", "formatted"]),
+        threshold: Threshold::Bytes(MIN_SHARE),
+    },
     AllocationRule {
         name: "patterns compiled",
         advice: "Compile the pattern once, into a static field; String.split, matches and replaceAll compile at each call.",
@@ -169,12 +176,6 @@ static RULES: [AllocationRule; 14] = [
         advice: "Keep one pool for all requests.",
         matches: |view| POOLS.contains(&view.detail) && view.is_near(),
         threshold: Threshold::Built { types: &POOLS },
-    },
-    AllocationRule {
-        name: "String.format",
-        advice: "Join with + or a StringBuilder: a format is parsed at each call.",
-        matches: |view| view.is_below("java.lang.String", &["format", "formatted"]),
-        threshold: Threshold::Bytes(MIN_SHARE),
     },
     AllocationRule {
         name: GROWING,

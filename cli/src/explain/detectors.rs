@@ -119,6 +119,8 @@ const THREAD_ADVICE: &str = "Keep one pool for all requests.";
 
 /// Shorter waits in sum are no finding.
 const MIN_WAIT_NS: u64 = 50_000_000;
+/// The class of the VM's locks of class initialization: each is waited for once.
+const INITIALIZATION_LOCK: &str = "int[]";
 /// Fewer waits are no finding.
 const MIN_WAITS: u64 = 10;
 /// Frames of the JDK between an own line and a monitor of a class that the line uses, such as a synchronized collection.
@@ -206,7 +208,8 @@ fn contended_lock<'f>(run: &PreparedRun<'f>, context: &RunContext<'f>) -> Option
     }
     if let Some(monitor) = context.detail.strip_suffix(" (enter)") {
         let depth = run.frames_between(context.path).count();
-        return (depth <= MAX_MONITOR_DEPTH).then_some(monitor);
+        let is_own = depth <= MAX_MONITOR_DEPTH && monitor != INITIALIZATION_LOCK;
+        return is_own.then_some(monitor);
     }
     let parked = context.detail.strip_suffix(" (park)")?;
     let is_lock = parked.starts_with("java.util.concurrent.locks.Reentrant");

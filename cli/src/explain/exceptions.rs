@@ -82,6 +82,10 @@ impl<'f> ExceptionCatch<'f> {
         let Some(place) = run.place(path).filter(|_| !loads_class(run, path)) else {
             return false;
         };
+        // A class loader asks its parent first.
+        if self.method.ends_with(".loadClass") {
+            return false;
+        }
         let Some(handler) = self.handler_path(run, path) else {
             return run.is_direct(path);
         };

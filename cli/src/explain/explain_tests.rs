@@ -203,6 +203,8 @@ fn caught_exceptions_are_found() {
     assert_eq!(found(caught(99, CAUGHT, &[PARSE])), []);
     let loads = ["jdk:java.lang.ClassLoader.loadClass:1"];
     assert_eq!(found(caught(100, CAUGHT, &loads)), []);
+    let loader = "a.E dropped at java.lang.ClassLoader.loadClass:604";
+    assert_eq!(found(caught(100, loader, &[])), []);
     // Own code catches what a library throws, or a library what own code throws.
     assert_eq!(found(caught(100, CAUGHT, &[ORM])).len(), 1);
     let above = "a.E at org.web.Dispatcher.handle:7";
@@ -306,6 +308,7 @@ fn contended_locks_are_found() {
         wait("app.Stock (enter)", (10, 49), &[ENTRY, LINE]),
         wait("app.Stock (enter)", (9, 50), &[ENTRY, LINE]),
         wait("app.Stock (wait)", (10, 50), &[ENTRY, LINE]),
+        wait("int[] (enter)", (10, 50), &[ENTRY, LINE]),
         wait("org.orm.Pool (enter)", (10, 50), &[ENTRY, LINE, ORM]),
         wait(reentrant, (10, 50), &[ENTRY, LINE, queue, lock]),
         wait(
