@@ -50,6 +50,6 @@ pub use plan::{
 pub use pool::ConstantPool;
 pub use rewrite::{LONGEST_COMPILED, RewrittenClass, rewrite, rewrite_all_wide};
 pub use scan::{
-    AllocationInstruction, AllocationOpcode, CodeScan, MethodCall, call_bcis, last_bcis,
-    return_bcis,
+    AllocationInstruction, AllocationOpcode, CodeScan, MethodCall, call_bcis, drops_exception,
+    last_bcis, return_bcis,
 };

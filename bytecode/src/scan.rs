@@ -133,6 +133,56 @@ pub fn last_bcis(code: &[u8]) -> [u32; 3] {
     last
 }
 
+/// Whether the handler that starts at `handler` never reads the exception: it pops it, or no later instruction loads the
+/// local variable that has it before that variable gets another value. Compilers write variables in the order of their
+/// scopes, so the order of instructions suffices.
+#[must_use]
+pub fn drops_exception(code: &[u8], handler: u32) -> bool {
+    let mut instructions = opcode::InstructionDecoder::starting_at(code, 0, handler as usize);
+    let mut next = || instructions.next().ok().flatten();
+    let variable = match next() {
+        Some((instruction, _)) if instruction.opcode == opcode::POP => return true,
+        Some((instruction, operands)) => reference_access(instruction.opcode, operands),
+        None => None,
+    };
+    let Some(LocalAccess::Store(variable)) = variable else {
+        return false;
+    };
+    while let Some((instruction, operands)) = next() {
+        match reference_access(instruction.opcode, operands) {
+            Some(LocalAccess::Load(loaded)) if loaded == variable => return false,
+            Some(LocalAccess::Store(stored)) if stored == variable => return true,
+            _ => {}
+        }
+    }
+    true
+}
+
+/// An instruction that loads or stores a reference in a local variable.
+enum LocalAccess {
+    Load(u16),
+    Store(u16),
+}
+
+fn reference_access(op: u8, mut operands: ClassFileReader<'_>) -> Option<LocalAccess> {
+    match op {
+        opcode::ALOAD_0..=opcode::ALOAD_3 => {
+            Some(LocalAccess::Load(u16::from(op - opcode::ALOAD_0)))
+        }
+        opcode::ASTORE_0..=opcode::ASTORE_3 => {
+            Some(LocalAccess::Store(u16::from(op - opcode::ASTORE_0)))
+        }
+        opcode::ALOAD => Some(LocalAccess::Load(operands.u1().ok()?.into())),
+        opcode::ASTORE => Some(LocalAccess::Store(operands.u1().ok()?.into())),
+        opcode::WIDE => match (operands.u1().ok()?, operands.u2().ok()?) {
+            (opcode::ALOAD, variable) => Some(LocalAccess::Load(variable)),
+            (opcode::ASTORE, variable) => Some(LocalAccess::Store(variable)),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
 /// Whether a branch goes backwards; for switches and `ret`, whether it may.
 fn jumps_back(op: u8, operands: &[u8]) -> bool {
     let is_branch = matches!(op, opcode::IFEQ..=opcode::JSR | opcode::IFNULL..=opcode::JSR_W);
@@ -236,4 +286,59 @@ fn read_line_numbers(
     }
     lines.sort_by_key(|&(bci, _)| bci);
     Ok(lines)
+}
+
+#[cfg(test)]
+mod scan_tests {
+    use super::*;
+
+    #[test]
+    fn a_handler_reads_its_exception_or_drops_it() {
+        const ASTORE_1: u8 = 76;
+        const ALOAD_1: u8 = 43;
+        const ALOAD_2: u8 = 44;
+        const ACONST_NULL: u8 = 1;
+        for (code, is_dropped) in [
+            // Popped, as by compilers that know that no one reads it.
+            (&[opcode::POP, opcode::RETURN][..], true),
+            (&[ASTORE_1, opcode::RETURN], true),
+            (&[ASTORE_1, ALOAD_1, opcode::ATHROW], false),
+            (&[ASTORE_1, ALOAD_2, opcode::RETURN], true),
+            // The variable gets another value before it is read.
+            (
+                &[ASTORE_1, ACONST_NULL, ASTORE_1, ALOAD_1, opcode::ARETURN],
+                true,
+            ),
+            (
+                &[opcode::ASTORE, 9, opcode::ALOAD, 9, opcode::ATHROW],
+                false,
+            ),
+            (
+                &[opcode::ASTORE, 9, opcode::ALOAD, 8, opcode::ARETURN],
+                true,
+            ),
+            (
+                &[
+                    opcode::WIDE,
+                    opcode::ASTORE,
+                    1,
+                    0,
+                    opcode::WIDE,
+                    opcode::ALOAD,
+                    1,
+                    0,
+                    opcode::ATHROW,
+                ],
+                false,
+            ),
+            // It is used where it is.
+            (&[opcode::ATHROW], false),
+            (&[opcode::DUP, opcode::POP, opcode::ATHROW], false),
+            (&[], false),
+        ] {
+            assert_eq!(drops_exception(code, 0), is_dropped, "{code:?}");
+            let shifted = [&[opcode::RETURN, opcode::RETURN], code].concat();
+            assert_eq!(drops_exception(&shifted, 2), is_dropped, "{code:?}");
+        }
+    }
 }

@@ -1,4 +1,5 @@
-//! `lucce explain` names the four faults of the shop, each with its line: with the agent from the start, and attached.
+//! `lucce explain` names the four faults of the shop, each with its line: with the agent from the start, and attached. Of a
+//! program with one method for each fault it names each; of the same work without the faults it names nothing.
 
 use std::path::Path;
 
@@ -36,6 +37,16 @@ enum AgentStart {
 pub fn tests(setup: &'static Setup) -> Vec<Test> {
     let jdks = setup.jdks.iter();
     let jdks = jdks.filter(|jdk| [OLDEST, NEWEST].contains(&jdk.version));
+    // A run-time image may lack the HTTP server.
+    let faults = jdks.clone().filter(|jdk| jdk.has_module("jdk.httpserver"));
+    let faults = faults.flat_map(|jdk| {
+        let name = |class: &str| format!("explain::{}::{class}", jdk.version);
+        [
+            test(name("faults"), false, move || finds_each_fault(setup, jdk)),
+            test(name("cures"), false, move || finds_nothing(setup, jdk)),
+        ]
+    });
+    let faults: Vec<_> = faults.collect();
     let tests = jdks.flat_map(|jdk| {
         let of = |name: &str, start| {
             let name = format!("explain::{}::{name}", jdk.version);
@@ -46,7 +57,117 @@ pub fn tests(setup: &'static Setup) -> Vec<Test> {
             of("attached", AgentStart::Attached),
         ]
     });
-    tests.collect()
+    tests.chain(faults).collect()
+}
+
+/// Detector, method of `Faults`, and words of the finding.
+const SMALL_FAULTS: [(&str, &str, &str); 22] = [
+    ("allocations", "box", "boxed numbers: "),
+    ("allocations", "iterate", "iterators: "),
+    ("allocations", "capture", "capturing lambdas: "),
+    ("allocations", "format", "String.format: "),
+    ("allocations", "add", "BigDecimal and BigInteger: "),
+    ("allocations", "grow", "growing collections: "),
+    ("allocations", "fillMap", "growing collections: "),
+    ("allocations", "join", "argument arrays: "),
+    ("allocations", "emptyArray", "arrays without elements: "),
+    ("allocations", "emptyList", "collections that stay empty: "),
+    ("allocations", "buffer", "large arrays: 16 objects"),
+    ("allocations", "compilePattern", "150 patterns compiled"),
+    ("allocations", "formatDate", "150 formats built"),
+    ("allocations", "makeMapper", "150 JSON mappers built"),
+    ("allocations", "makePool", "150 thread pools built"),
+    ("threads", "startThread", "150 threads started"),
+    (
+        "exceptions",
+        "parse",
+        "150 × java.lang.NumberFormatException thrown, caught and dropped at ",
+    ),
+    ("classes", "defineClasses", "150 hidden classes defined"),
+    ("gc", "collect", "6 calls of System.gc()"),
+    (
+        "logging",
+        "log",
+        " calls of java.util.logging.Logger.fine that print nothing",
+    ),
+    ("lock", "hold", " waits for java.lang.Object: "),
+    ("threads", "makePool", "150 threads started"),
+];
+
+/// The pages with calls of three HTTP clients: 5 calls for each of 30 runs.
+const PAGES: [&str; 3] = ["JdkPage", "UrlPage", "ApachePage"];
+
+fn explain_program(setup: &Setup, jdk: &Jdk, class: &str) -> Result<(Java, Value), String> {
+    let apps = setup.harness.join("apps/target/apps.jar");
+    let java = Java::new(setup, jdk, &format!("explain-{}-{class}", jdk.version))
+        .agent("events=alloc+exception+lock+thread+io+call")
+        .flags(["-Xmx256m"])
+        .class_path(apps.to_string_lossy().into_owned())
+        .main([format!("io.lucce.apps.faults.{class}")]);
+    java.run()?.expect(0)?;
+    let log = java.log();
+    let explained =
+        java.lucce()
+            .json(&["explain", &log.to_string_lossy(), "--json", "--top", "0"])?;
+    Ok((java, explained))
+}
+
+fn finds_each_fault(setup: &Setup, jdk: &Jdk) -> Checked {
+    let (java, explained) = explain_program(setup, jdk, "Faults")?;
+    let findings = explained["findings"].as_array().ok_or("no findings")?;
+    let has = |detector: &str, (class, method): (&str, &str), words: &str| {
+        findings.iter().any(|finding| {
+            finding["detector"] == detector
+                && finding["frame"]["class"] == format!("io.lucce.apps.faults.{class}")
+                && finding["frame"]["method"] == method
+                && finding["finding"]
+                    .as_str()
+                    .is_some_and(|text| text.contains(words))
+        })
+    };
+    let missing: Vec<_> = SMALL_FAULTS
+        .iter()
+        .filter(|(detector, method, words)| !has(detector, ("Faults", method), words))
+        .collect();
+    ensure(missing.is_empty(), || {
+        format!("{missing:#?}: {explained:#}")
+    })?;
+    for page in PAGES {
+        let class = format!("HttpPages${page}");
+        let words =
+            format!("150 HTTP calls for 30 runs of io.lucce.apps.faults.{class}.run: 5.0 each");
+        ensure(has("n+1", (&class, "load"), &words), || {
+            format!("{words}: {explained:#}")
+        })?;
+    }
+    // The handler's line, by the source.
+    let source = setup
+        .harness
+        .join("apps/src/main/java/io/lucce/apps/faults/Faults.java");
+    let source = std::fs::read_to_string(&source).map_err(|e| e.to_string())?;
+    let line = source
+        .lines()
+        .position(|line| line.contains("catch (NumberFormatException"));
+    let line = line.ok_or("no handler in the source")? + 1;
+    let words = format!("dropped at io.lucce.apps.faults.Faults.parse(Faults.java:{line})");
+    ensure(has("exceptions", ("Faults", "parse"), &words), || {
+        format!("{words}: {explained:#}")
+    })?;
+    java.clean();
+    Ok(())
+}
+
+fn finds_nothing(setup: &Setup, jdk: &Jdk) -> Checked {
+    let (java, explained) = explain_program(setup, jdk, "Cures")?;
+    let findings = explained["findings"].as_array().ok_or("no findings")?;
+    ensure(findings.is_empty(), || format!("{explained:#}"))?;
+    let text = java
+        .lucce()
+        .text(0, &["explain", &java.log().to_string_lossy()])?;
+    let words = "nothing stands out: the largest own line has ";
+    ensure(text.contains(words), || text.clone())?;
+    java.clean();
+    Ok(())
 }
 
 fn names_all_faults(setup: &Setup, jdk: &Jdk, start: AgentStart) -> Checked {

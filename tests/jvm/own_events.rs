@@ -59,7 +59,7 @@ fn reported(lucce: Lucce, log: &Path) -> Result<Counts, String> {
     let kinds = stats["kinds"].as_array().ok_or("no kinds")?;
     let mut counts = Counts::new();
     for kind in kinds.iter().filter_map(|kind| kind["kind"].as_str()) {
-        if ["alloc", "exception"].contains(&kind) {
+        if ["alloc", "exception", "exception-catch"].contains(&kind) {
             continue;
         }
         let report = lucce.json(&["report", "--json", "--top", "0", "--event", kind, &*log])?;

@@ -147,6 +147,9 @@ impl Program {
                 )
             })?;
         }
+        if self.kind == "exception" {
+            counts_each_catch(java.lucce(), &java.log())?;
+        }
         if self.kind == "alloc" {
             says_of_all_allocations(java.lucce(), &java.log(), &ended)?;
         }
@@ -202,6 +205,27 @@ impl Program {
         }
         Ok(counts)
     }
+}
+
+/// Each caught exception has a handler, in the same context.
+fn counts_each_catch(lucce: Lucce, log: &Path) -> Checked {
+    let log = log.to_string_lossy();
+    let by_context = |kind: &str, is_wanted: fn(&str) -> bool| {
+        let report = lucce.json(&["report", "--json", "--top", "0", "--event", kind, &*log])?;
+        let mut counts: BTreeMap<String, u64> = BTreeMap::new();
+        for row in report["contexts"].as_array().ok_or("no contexts")? {
+            if row["class"].as_str().is_some_and(is_wanted) {
+                let frames = row["frames"].to_string();
+                *counts.entry(frames).or_default() += row["count"].as_u64().ok_or("no count")?;
+            }
+        }
+        Ok::<_, String>(counts)
+    };
+    let caught = by_context("exception", |class| class.ends_with("(caught)"))?;
+    let catches = by_context("exception-catch", |_| true)?;
+    ensure(!caught.is_empty() && caught == catches, || {
+        format!("caught: {caught:#?}, by handler: {catches:#?}")
+    })
 }
 
 /// The agent's last line counts allocations once, those with and those without a hook: as many, and under as many numbers, as

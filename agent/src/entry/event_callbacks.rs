@@ -107,7 +107,7 @@ unsafe extern "system" fn exception_thrown(
         let (parts, env) = (agent.counting_parts(), agent.core.jni_env(env));
         let catch = (!catch_method.is_null()).then_some((catch_method, catch_location));
         if agent.core.is_hookless() {
-            exceptions::record_exception(parts, env, (thread, exception), catch.is_some());
+            exceptions::record_exception(parts, env, (thread, exception), catch);
         } else if let Some(state) = state_of(agent.thread_parts(), env, thread).get() {
             let thrown = (exception, (method, location));
             exception::count_exception(parts, env, state, thrown, catch);

@@ -1,17 +1,22 @@
 //! `events=exception`: exceptions thrown by bytecode, by native methods and by the VM itself, as caught or uncaught. An exception
-//! that is thrown again is counted again.
+//! that is thrown again is counted again. A caught exception is also counted by its handler, in the same context.
 use jvmti_bindings::sys::jni::{jmethodID, jobject};
 use jvmti_bindings::sys::jvmti as ti;
+use lucce_bytecode::drops_exception;
 use lucce_instrument::EventKindInfo;
-use lucce_instrument::kinds::{EXCEPTION, EXCEPTIONS};
+use lucce_instrument::kinds::{CATCHES, EXCEPTION, EXCEPTIONS};
 use lucce_jvmti::JniEnvironment;
+use lucce_tracelog::EventTypeId;
 
 use crate::core::EventLocation;
 use crate::counting::CountingParts;
 use crate::counting::counter_lookup::{count_dropped_in_scope, find_counter, verified_location};
 use crate::events::EventSource;
+use crate::stack::frames::{MethodKind, ResolvedMethod};
 use crate::thread::ThreadState;
-use crate::thread::event_kind::EventKind;
+use crate::thread::counter_access::{current_counters, event_counter};
+use crate::thread::event_kind::{EventCounterRef, EventKind};
+use crate::thread::recent_counters::{HandlerPlace, RecentCatch};
 
 /// A method of the thread's stack catches the exception.
 pub static CAUGHT: EventKind = EventKind::new(&EXCEPTIONS, "caught");
@@ -77,7 +82,79 @@ fn count_by_catch(
     };
     if let Some(found) = find_counter(agent, env, state, Some(here), (kind, exception)) {
         found.count_event(agent, env, state, 0);
+        if let Some(catch) = catch {
+            count_catch(agent, env, state, (found, exception), catch);
+        }
     }
+}
+
+/// Counts a caught exception by its handler, in the context of `counter`, which has counted it. The stream has the exception
+/// alone.
+fn count_catch(
+    agent: CountingParts<'_>,
+    env: JniEnvironment,
+    state: &ThreadState,
+    (exception_counter, exception): (EventCounterRef, jobject),
+    catch: BytecodeLocation,
+) {
+    let (method, bci) = catch;
+    let frames = &agent.stack.frames;
+    let resolved = frames.resolve_method(agent.stack_parts(), env, method);
+    let handler = HandlerPlace {
+        method: method as usize,
+        bci,
+        line: resolved.line_number(bci),
+    };
+    let recent = current_counters(agent.thread_parts(), env, state)
+        .recent_catches
+        .find_counter(exception_counter, handler);
+    let counter = recent.or_else(|| {
+        let event = find_catch_type(agent, env, exception, (&resolved, catch))?;
+        let mut counters = current_counters(agent.thread_parts(), env, state);
+        let number = exception_counter.0.id();
+        let counter = EventCounterRef(event_counter(
+            agent.thread_parts(),
+            &mut counters,
+            number,
+            event,
+        )?);
+        counters.recent_catches.insert_counter(RecentCatch {
+            exception: exception_counter,
+            handler,
+            counter,
+        });
+        Some(counter)
+    });
+    if let Some(EventCounterRef(cell)) = counter {
+        cell.count_event(0);
+    }
+}
+
+/// The type of catches of an exception's class by a handler: `La/B; at a.b.C.m:12`, or `La/B; dropped at a.b.C.m:12` if the
+/// handler never reads the exception. `None`: the handler belongs to code without a name.
+pub fn find_catch_type(
+    agent: CountingParts<'_>,
+    env: JniEnvironment,
+    exception: jobject,
+    (handler, (method, bci)): (&ResolvedMethod, BytecodeLocation),
+) -> Option<EventTypeId> {
+    if handler.class_name.is_empty() || handler.kind == MethodKind::Helper {
+        return None;
+    }
+    let class = env.class_of(exception);
+    let signature = agent.core.jvmti.class_signature(class);
+    env.delete_local(class);
+    let code = agent.core.jvmti.method_bytecodes(method);
+    let drops = u32::try_from(bci).is_ok_and(|bci| drops_exception(&code, bci));
+    let detail = format!(
+        "{} {} {}.{}:{}",
+        signature?,
+        if drops { "dropped at" } else { "at" },
+        handler.class_name.replace('/', "."),
+        handler.method_name,
+        handler.line_number(bci)
+    );
+    agent.find_or_add_event_type(CATCHES.name, CATCHES.unit, &detail)
 }
 
 /// Parts of the handlers that the agent inserts into methods that the VM enters.

@@ -4,7 +4,7 @@ use jvmti_bindings::sys::jni::jobject;
 use lucce_jvmti::JniEnvironment;
 
 use crate::counting::CountingParts;
-use crate::events::exception::{CAUGHT, UNCAUGHT};
+use crate::events::exception::{BytecodeLocation, CAUGHT, UNCAUGHT, find_catch_type};
 use crate::hookless::stack_samples::{ShownFrame, WalkPosition, with_current};
 use crate::memory::counter::increment_counter;
 
@@ -13,9 +13,9 @@ pub fn record_exception(
     agent: CountingParts<'static>,
     env: JniEnvironment,
     (thread, exception): (jobject, jobject),
-    is_caught: bool,
+    catch: Option<BytecodeLocation>,
 ) {
-    if count_exception(agent, env, (thread, exception), is_caught).is_none() {
+    if count_exception(agent, env, (thread, exception), catch).is_none() {
         increment_counter(&agent.core.counts.events_dropped);
     }
 }
@@ -25,9 +25,9 @@ fn count_exception(
     agent: CountingParts<'static>,
     env: JniEnvironment,
     (thread, exception): (jobject, jobject),
-    is_caught: bool,
+    catch: Option<BytecodeLocation>,
 ) -> Option<()> {
-    let kind = if is_caught { &CAUGHT } else { &UNCAUGHT };
+    let kind = if catch.is_some() { &CAUGHT } else { &UNCAUGHT };
     with_current(agent, |local| {
         // Without a visible frame it has no context.
         let ShownFrame::Visible(number) =
@@ -36,6 +36,15 @@ fn count_exception(
             return Some(());
         };
         let event = super::find_event_type(agent, env, exception, kind)?;
-        local.count_event(env, thread, (number, event), 0)
+        local.count_event(env, thread, (number, event), 0)?;
+        let Some(catch) = catch else {
+            return Some(());
+        };
+        let frames = &agent.stack.frames;
+        let handler = frames.resolve_method(agent.stack_parts(), env, catch.0);
+        match find_catch_type(agent, env, exception, (&handler, catch)) {
+            Some(event) => local.count_event(env, thread, (number, event), 0),
+            None => Some(()),
+        }
     })?
 }

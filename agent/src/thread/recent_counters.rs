@@ -1,5 +1,5 @@
-//! A cache of the counters that a thread used last, by place and class: events that the VM reports repeat at few
-//! places.
+//! Caches of the counters that a thread used last, by place and class, and by handler: events that the VM reports repeat
+//! at few places.
 
 use jvmti_bindings::sys::jni::{jclass, jobject};
 
@@ -73,6 +73,57 @@ impl RecentCounters {
             env.delete_weak(old.class as jobject);
         }
     }
+}
+
+/// The handler of an exception. The VM does not reuse ids of methods, and a redefined method may have other lines.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct HandlerPlace {
+    /// The VM's `jmethodID`.
+    pub method: usize,
+    pub bci: i64,
+    pub line: i32,
+}
+
+/// The counter of an exception, its handler, and the counter of both.
+#[derive(Clone, Copy)]
+pub struct RecentCatch {
+    pub exception: EventCounterRef,
+    pub handler: HandlerPlace,
+    pub counter: EventCounterRef,
+}
+
+/// One entry for each hash; a new entry replaces the old one.
+#[derive(Default)]
+pub struct RecentCatches(Vec<Option<RecentCatch>>);
+
+impl RecentCatches {
+    pub fn find_counter(
+        &self,
+        exception: EventCounterRef,
+        handler: HandlerPlace,
+    ) -> Option<EventCounterRef> {
+        let recent = self.0.get(catch_index(exception, handler))?.as_ref()?;
+        let same = std::ptr::eq(recent.exception.0, exception.0) && recent.handler == handler;
+        same.then_some(recent.counter)
+    }
+
+    pub fn insert_counter(&mut self, recent: RecentCatch) {
+        self.0.resize(ENTRIES, None);
+        if let Some(entry) = self
+            .0
+            .get_mut(catch_index(recent.exception, recent.handler))
+        {
+            *entry = Some(recent);
+        }
+    }
+}
+
+fn catch_index(exception: EventCounterRef, handler: HandlerPlace) -> usize {
+    let bci = handler.bci.unsigned_abs() as u32;
+    entry_index((
+        std::ptr::from_ref(exception.0).addr() as u64 ^ handler.method as u64,
+        bci,
+    ))
 }
 
 fn entry_index(place: CounterPlace) -> usize {

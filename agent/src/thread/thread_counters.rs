@@ -35,7 +35,7 @@ use crate::memory::java_table::{JavaTable, MULTIPLIER};
 use crate::memory::locks::WatchedMutex;
 pub use crate::memory::shared_layout::LOW_SITE_BITS as SITE_BITS;
 use crate::memory::shared_layout::{self as layout, COUNTER_ALIGNMENT_BITS};
-use crate::thread::recent_counters::RecentCounters;
+use crate::thread::recent_counters::{RecentCatches, RecentCounters};
 use crate::thread::tags::TagSet;
 
 /// Bits of a counter's address, without its lowest [`layout::COUNTER_ALIGNMENT_BITS`].
@@ -77,6 +77,8 @@ pub struct ThreadCounters {
     pub weight: AllocationWeight,
     /// Recently used counters of events that the VM reports.
     pub recent: RecentCounters,
+    /// Recently used counters of handlers of exceptions.
+    pub recent_catches: RecentCatches,
     /// The context that started the current thread, if known.
     pub origin: ContextId,
     /// Origins that are in the log.
@@ -126,6 +128,7 @@ impl ThreadCounters {
             samples: HashMap::default(),
             weight: AllocationWeight::default(),
             recent: RecentCounters::default(),
+            recent_catches: RecentCatches::default(),
             origin: ContextId::UNKNOWN,
             origins: Vec::new(),
             dropped: Arc::default(),

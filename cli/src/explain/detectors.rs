@@ -1,15 +1,19 @@
-//! The table of detectors, and the detectors of exceptions, locks, leaks and threads.
+//! The table of detectors, and the detectors of locks, leaks and threads.
 
 use std::collections::HashMap;
 
-use lucce_command::{format_plural, grouped, percent_of};
+use lucce_command::{format_plural, percent_of};
 use lucce_decoder::{ALLOC, LEAK, StackFrame, is_jdk_name};
 
-use super::allocation_rules::find_wasteful_allocations;
+use super::allocation_rules::{ALLOCATIONS, find_wasteful_allocations};
+use super::counted_calls::{
+    self, CALL, find_collections, find_dropped_logging, find_generated_classes,
+};
+use super::exceptions::{self, EXCEPTION, find_exceptions};
 use super::finding::{
     ContextSums, Finding, FindingCost, SourceLine, per_run, share_of, through_pattern,
 };
-use super::prepared_run::{LeakedObjects, PathIndex, PreparedRun, RunContext};
+use super::prepared_run::{LeakedObjects, PreparedRun, RunContext};
 use super::repeated_calls::find_repeated_calls;
 use crate::amounts::format_amount;
 
@@ -18,212 +22,105 @@ pub struct Detector {
     pub name: &'static str,
     /// What it finds.
     pub summary: &'static str,
+    /// From which counts on.
+    pub threshold: &'static str,
+    /// What to do.
+    pub advice: &'static str,
     /// The kinds of events it needs; one of them suffices.
     pub kinds: &'static [&'static str],
     pub find: for<'f> fn(&PreparedRun<'f>) -> Vec<Finding<'f>>,
 }
 
-const EXCEPTION: &str = "exception";
 const LOCK: &str = "lock";
+/// Holders of contended locks. The context is the holder's; the detail is the wait's, with the context that waits.
+const LOCK_HOLDER: &str = "lock-holder";
 const THREAD: &str = "thread";
 
 /// All detectors.
-pub static DETECTORS: [Detector; 6] = [
+pub static DETECTORS: [Detector; 9] = [
     Detector {
         name: "leak",
         summary: "objects of one context of which ever more live on; proven by collections of the old generation",
+        threshold: "the proof of `lucce leaks`",
+        advice: LEAK_ADVICE,
         kinds: &[LEAK.name],
         find: find_leaks,
     },
     Detector {
         name: "n+1",
         summary: "a query, an HTTP call or a cache call that each run of an entry makes several times",
+        threshold: "100 calls of one line, 4 for each run, 10 runs",
+        advice: "Make one call for all of them: a join, a batch, or one request for many keys.",
         kinds: &[ALLOC.name],
         find: find_repeated_calls,
     },
     Detector {
         name: "exceptions",
-        summary: "exceptions for control flow: thrown and caught again and again at one own line",
+        summary: "exceptions for control flow, with the handler that catches or drops them: own code throws them, itself or by the JDK, or catches those of a library",
+        threshold: "100 of one type at one own line",
+        advice: exceptions::ADVICE,
         kinds: &[EXCEPTION, ALLOC.name],
         find: find_exceptions,
     },
     Detector {
         name: "lock",
         summary: "a monitor or lock at which own lines wait for each other",
+        threshold: "10 waits, 50 ms in sum",
+        advice: LOCK_ADVICE,
         kinds: &[LOCK],
         find: find_contention,
     },
     Detector {
         name: "threads",
         summary: "threads that one own line starts again and again",
+        threshold: "50 threads",
+        advice: THREAD_ADVICE,
         kinds: &[THREAD],
         find: find_thread_starts,
     },
     Detector {
-        name: "allocations",
-        summary: "boxing, iterators, capturing lambdas, String.format, patterns and formats built in a loop, BigDecimal, JSON mappers, growing collections, large and empty arrays",
+        name: ALLOCATIONS,
+        summary: "objects that an own line could do without, by rules",
+        threshold: "see the rules",
+        advice: "See the rules.",
         kinds: &[ALLOC.name],
         find: find_wasteful_allocations,
     },
+    Detector {
+        name: "classes",
+        summary: "classes, proxies or class loaders that one own line makes again and again: scripts, expressions, method handles",
+        threshold: "100 by one stack trace; below a library, also at least one for each of 10 runs of the entry",
+        advice: counted_calls::CLASS_ADVICE,
+        kinds: &[ALLOC.name, CALL],
+        find: find_generated_classes,
+    },
+    Detector {
+        name: "gc",
+        summary: "System.gc() called again and again",
+        threshold: "5 calls of one line",
+        advice: counted_calls::GC_ADVICE,
+        kinds: &[CALL],
+        find: find_collections,
+    },
+    Detector {
+        name: "logging",
+        summary: "arguments that a line makes for a logger that prints nothing: below the logger there are no objects, reads and writes",
+        threshold: "100 calls, and 2% of the allocated bytes made by their line",
+        advice: counted_calls::LOGGING_ADVICE,
+        kinds: &[CALL],
+        find: find_dropped_logging,
+    },
 ];
 
-/// Fewer exceptions of one line are no finding.
-const MIN_EXCEPTIONS: u64 = 100;
-
-fn find_exceptions<'f>(run: &PreparedRun<'f>) -> Vec<Finding<'f>> {
-    match run.has_kind(EXCEPTION) {
-        true => find_caught_exceptions(run),
-        false => find_made_exceptions(run),
-    }
-}
-
-/// Exceptions that the VM reported.
-fn find_caught_exceptions<'f>(run: &PreparedRun<'f>) -> Vec<Finding<'f>> {
-    let sums = ContextSums::from_contexts(run.contexts_of_kind(EXCEPTION), |context| {
-        let type_name = context.detail.strip_suffix(" (caught)")?;
-        let is_own = run.is_direct(context.path) && !loads_class(run, context.path);
-        Some((run.source_line(context.path).filter(|_| is_own)?, type_name))
-    });
-    let traces = sum_stack_traces(run);
-    let findings = sums
-        .into_sorted()
-        .into_iter()
-        .filter_map(|((line, type_name), sum)| {
-            let place = run.place_frame(sum.path)?;
-            let cost = match traces.get(&line) {
-                Some(bytes) => stack_trace_cost(run, *bytes),
-                None => exception_share(sum.sum.count, run.total(EXCEPTION).count),
-            };
-            let sentence = format!("{} × {type_name} thrown and caught", grouped(sum.sum.count));
-            (sum.sum.count >= MIN_EXCEPTIONS).then(|| Finding {
-                detector: "exceptions",
-                sentence: sentence + &per_run(run, sum.path, sum.sum.count),
-                count: sum.sum.count,
-                counted: "exceptions that the VM reported as caught".into(),
-                cost,
-                place,
-                path: sum.path,
-                advice: EXCEPTION_ADVICE.into(),
-                command: format!(
-                    "report --event exception --through {}",
-                    through_pattern(place)
-                ),
-            })
-        });
-    findings.collect()
-}
-
-const EXCEPTION_ADVICE: &str = "Test before the call, or return the outcome: an exception with its stack trace costs far more.";
-
-fn exception_share(count: u64, whole: u64) -> FindingCost {
-    FindingCost {
-        // A share of exceptions is no share of work: it is below shares of bytes.
-        share: share_of(count, whole) / 100.0,
-        text: format!("{:.1}% of all exceptions", percent_of(count, whole)),
-    }
-}
-
-/// Exceptions made, for runs without the kind `exception`: objects of types named so.
-fn find_made_exceptions<'f>(run: &PreparedRun<'f>) -> Vec<Finding<'f>> {
-    let sums = ContextSums::from_contexts(run.contexts_of_kind(ALLOC.name), |context| {
-        let is_exception = ["Exception", "Error"]
-            .iter()
-            .any(|end| context.detail.ends_with(end));
-        let is_own = run.is_direct(context.path) && !loads_class(run, context.path);
-        let line = run
-            .source_line(context.path)
-            .filter(|_| is_exception && is_own)?;
-        Some((line, context.detail))
-    });
-    let traces = sum_stack_traces(run);
-    let about = if run.is_sampled(ALLOC.name) {
-        "about "
-    } else {
-        ""
-    };
-    let findings = sums
-        .into_sorted()
-        .into_iter()
-        .filter_map(|((line, type_name), sum)| {
-            let count = sum.sum.count;
-            if count < MIN_EXCEPTIONS || !run.is_reliable(sum.sum) {
-                return None;
-            }
-            let place = run.place_frame(sum.path)?;
-            let bytes = traces.get(&line).copied().unwrap_or_default();
-            let sentence = format!("{about}{} × {type_name} made", grouped(count));
-            Some(Finding {
-                detector: "exceptions",
-                sentence: sentence + &per_run(run, sum.path, count),
-                count,
-                counted: format!(
-                    "objects of {type_name}; events=exception counts what is thrown and caught"
-                ),
-                cost: stack_trace_cost(run, bytes.saturating_add(sum.sum.value)),
-                place,
-                path: sum.path,
-                advice: EXCEPTION_ADVICE.into(),
-                command: format!("report --through {}", through_pattern(place)),
-            })
-        });
-    findings.collect()
-}
-
-/// The bytes of the exceptions' stack traces, by the own line that makes the exceptions.
-fn sum_stack_traces<'f>(run: &PreparedRun<'f>) -> HashMap<SourceLine<'f>, u64> {
-    let sums = ContextSums::from_contexts(run.contexts_of_kind(ALLOC.name), |context| {
-        run.source_line(thrower_of_trace(run, context)?)
-    });
-    let sums = sums.into_sorted().into_iter();
-    sums.map(|(line, sum)| (line, sum.sum.value)).collect()
-}
-
-fn stack_trace_cost(run: &PreparedRun<'_>, bytes: u64) -> FindingCost {
-    let whole = run.total(ALLOC.name).value;
-    FindingCost {
-        share: share_of(bytes, whole),
-        text: format!(
-            "{:.1}% of the allocated bytes, for stack traces",
-            percent_of(bytes, whole)
-        ),
-    }
-}
-
-fn is_stack_trace(run: &PreparedRun<'_>, context: &RunContext<'_>) -> bool {
-    let leaf = run.frame(context.path);
-    leaf.is_some_and(|leaf| {
-        leaf.class == "java.lang.Throwable" && leaf.method == "fillInStackTrace"
-    })
-}
-
-/// The outermost constructor of the exception whose stack trace is filled in.
-fn exception_constructor(run: &PreparedRun<'_>, path: PathIndex) -> Option<PathIndex> {
-    let constructs =
-        |frame: &StackFrame| frame.method == "<init>" || frame.method == "fillInStackTrace";
-    let outwards = run.paths_outwards(path);
-    let constructors = outwards.take_while(|path| run.frame(*path).is_some_and(constructs));
-    constructors.last()
-}
-
-/// The path that makes the exception.
-fn thrower_path(run: &PreparedRun<'_>, path: PathIndex) -> Option<PathIndex> {
-    run.caller(exception_constructor(run, path)?)
-}
-
-/// The path that makes an exception at an own line or by the JDK alone, if the allocation is a part of its stack trace.
-fn thrower_of_trace(run: &PreparedRun<'_>, context: &RunContext<'_>) -> Option<PathIndex> {
-    let thrower = is_stack_trace(run, context).then(|| thrower_path(run, context.path))??;
-    (run.is_direct(thrower) && !loads_class(run, thrower)).then_some(thrower)
-}
-
-/// Whether a class loader searches: it throws for each loader that does not have the class.
-fn loads_class(run: &PreparedRun<'_>, path: PathIndex) -> bool {
-    run.frames_between(path)
-        .any(|frame| frame.method == "loadClass")
-}
+const LOCK_ADVICE: &str =
+    "Hold the lock for less: move slow calls out of it, or split what it protects.";
+const LEAK_ADVICE: &str = "Remove what is not needed, or bound the collection that holds it.";
+const THREAD_ADVICE: &str = "Keep one pool for all requests.";
 
 /// Shorter waits in sum are no finding.
 const MIN_WAIT_NS: u64 = 50_000_000;
+/// The class of the VM's locks of class initialization: each is waited for once.
+const INITIALIZATION_LOCK: &str = "int[]";
 /// Fewer waits are no finding.
 const MIN_WAITS: u64 = 10;
 /// Frames of the JDK between an own line and a monitor of a class that the line uses, such as a synchronized collection.
@@ -236,6 +133,7 @@ fn find_contention<'f>(run: &PreparedRun<'f>) -> Vec<Finding<'f>> {
         Some((monitor, run.source_line(context.path)?))
     });
     let lines = sums.into_sorted();
+    let holders = find_holders(run);
     let groups = lines.chunk_by(|a, b| a.0.0 == b.0.0);
     let findings = groups.filter_map(|group| {
         let most = group.iter().max_by_key(|(_, sum)| sum.sum.value)?;
@@ -257,9 +155,10 @@ fn find_contention<'f>(run: &PreparedRun<'f>) -> Vec<Finding<'f>> {
         Some(Finding {
             detector: "lock",
             sentence: format!(
-                "{} for {monitor}: {} in sum{also}",
+                "{} for {monitor}: {} in sum{also}{}",
                 format_plural(count, "wait"),
-                format_amount(wait as f64, "ns")
+                format_amount(wait as f64, "ns"),
+                holders.get(monitor).map(String::as_str).unwrap_or_default()
             ),
             count,
             counted: format!("waits to acquire locks of class {monitor}"),
@@ -272,12 +171,33 @@ fn find_contention<'f>(run: &PreparedRun<'f>) -> Vec<Finding<'f>> {
             },
             place,
             path: largest.path,
-            advice: "Hold the lock for less: move slow calls out of it, or split what it protects."
-                .into(),
+            advice: LOCK_ADVICE.into(),
             command: format!("report --event lock --through {}", through_pattern(place)),
         })
     });
     findings.collect()
+}
+
+/// For each class of locks, the line that held them longest while others waited: `, held at … for 50.0 ms`. It is an own
+/// line, or the innermost frame of a holder without own code.
+fn find_holders<'f>(run: &PreparedRun<'f>) -> HashMap<&'f str, String> {
+    let sums = ContextSums::from_contexts(run.contexts_of_kind(LOCK_HOLDER), |context| {
+        let (wait, _waiting) = context.detail.rsplit_once(' ')?;
+        let (monitor, _) = wait.rsplit_once(" (")?;
+        let place = run.place_frame(context.path);
+        let place = place.or_else(|| run.frame(context.path))?;
+        Some((monitor, SourceLine::from_frame(place)))
+    });
+    let sums = sums.into_sorted();
+    let groups = sums.chunk_by(|a, b| a.0.0 == b.0.0);
+    let holders = groups.filter_map(|group| {
+        let ((monitor, _), longest) = group.iter().max_by_key(|(_, sum)| sum.sum.value)?;
+        let place = run.place_frame(longest.path);
+        let place = place.or_else(|| run.frame(longest.path))?;
+        let time = format_amount(longest.sum.value as f64, "ns");
+        Some((*monitor, format!(", held at {place} for {time}")))
+    });
+    holders.collect()
 }
 
 /// The class of the lock that own code waits to acquire, itself or by the JDK's class that it calls. Waiting for a condition
@@ -288,7 +208,8 @@ fn contended_lock<'f>(run: &PreparedRun<'f>, context: &RunContext<'f>) -> Option
     }
     if let Some(monitor) = context.detail.strip_suffix(" (enter)") {
         let depth = run.frames_between(context.path).count();
-        return (depth <= MAX_MONITOR_DEPTH).then_some(monitor);
+        let is_own = depth <= MAX_MONITOR_DEPTH && monitor != INITIALIZATION_LOCK;
+        return is_own.then_some(monitor);
     }
     let parked = context.detail.strip_suffix(" (park)")?;
     let is_lock = parked.starts_with("java.util.concurrent.locks.Reentrant");
@@ -347,7 +268,7 @@ fn find_leaks<'f>(run: &PreparedRun<'f>) -> Vec<Finding<'f>> {
             },
             place,
             path: main.path,
-            advice: "Remove what is not needed, or bound the collection that holds it.".into(),
+            advice: LEAK_ADVICE.into(),
             command: "leaks".into(),
         })
     });
@@ -380,7 +301,7 @@ fn find_thread_starts<'f>(run: &PreparedRun<'f>) -> Vec<Finding<'f>> {
             },
             place,
             path: sum.path,
-            advice: "Keep one pool for all requests.".into(),
+            advice: THREAD_ADVICE.into(),
             command: format!("report --event thread --through {}", through_pattern(place)),
         })
     });

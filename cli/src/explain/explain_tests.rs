@@ -183,32 +183,64 @@ fn http_calls_for_each_run_are_found() {
     );
 }
 
-fn thrown(count: u64, detail: &'static str, below: &[&str]) -> TestRow {
+fn caught(count: u64, detail: &'static str, below: &[&str]) -> TestRow {
     let frames = [&[ENTRY, LINE], below].concat();
-    row("exception", detail, (count, 0), &frames)
+    row("exception-catch", detail, (count, 0), &frames)
+}
+
+/// What the VM reports of the same exceptions.
+fn thrown(count: u64) -> TestRow {
+    row("exception", "a.E (caught)", (count, 0), &[ENTRY, LINE])
 }
 
 const PARSE: &str = "jdk:java.lang.Long.parseLong:594";
+const CAUGHT: &str = "java.lang.NumberFormatException at app.Orders.total:12";
 
 #[test]
 fn caught_exceptions_are_found() {
-    let caught = "java.lang.NumberFormatException (caught)";
-    let found = counts("exceptions", &[thrown(100, caught, &[PARSE])]);
-    assert_eq!(found, [(100, at_line())]);
-    for near_miss in [
-        thrown(99, caught, &[PARSE]),
-        thrown(100, "java.lang.NumberFormatException", &[PARSE]),
-        thrown(100, caught, &[ORM]),
-        thrown(100, caught, &["jdk:java.lang.ClassLoader.loadClass:1"]),
-    ] {
-        assert_eq!(counts("exceptions", &[near_miss]), []);
-    }
-    let rows = [runs(50), thrown(100, caught, &[PARSE])];
+    let found = |row: TestRow| counts("exceptions", &[thrown(100), row]);
+    assert_eq!(found(caught(100, CAUGHT, &[PARSE])), [(100, at_line())]);
+    assert_eq!(found(caught(99, CAUGHT, &[PARSE])), []);
+    let loads = ["jdk:java.lang.ClassLoader.loadClass:1"];
+    assert_eq!(found(caught(100, CAUGHT, &loads)), []);
+    let loader = "a.E dropped at java.lang.ClassLoader.loadClass:604";
+    assert_eq!(found(caught(100, loader, &[])), []);
+    // Own code catches what a library throws, or a library what own code throws.
+    assert_eq!(found(caught(100, CAUGHT, &[ORM])).len(), 1);
+    let above = "a.E at org.web.Dispatcher.handle:7";
+    assert_eq!(found(caught(100, above, &[PARSE])).len(), 1);
+    assert_eq!(found(caught(100, above, &[ORM])), []);
+    // What is caught below the line is none of the program's.
+    let below = "a.E at java.lang.Long.parseLong:600";
+    assert_eq!(found(caught(100, below, &[PARSE])), []);
+    let below = "a.E dropped at org.orm.Session.load:71";
+    assert_eq!(found(caught(100, below, &[ORM, PARSE])), []);
+}
+
+#[test]
+fn handlers_are_named() {
+    let dropped = "java.lang.NumberFormatException dropped at app.Page.show:8";
+    let rows = [
+        runs(50),
+        thrown(150),
+        caught(50, CAUGHT, &[PARSE]),
+        caught(100, dropped, &[PARSE]),
+    ];
     let run = prepare(&rows);
-    let sentence = &find("exceptions", &run)[0].sentence;
-    assert!(
-        sentence.ends_with("thrown and caught, 2.0 for each of 50 runs of app.Page.show"),
-        "{sentence}"
+    let [finding] = &find("exceptions", &run)[..] else {
+        panic!("one finding");
+    };
+    assert_eq!(
+        finding.sentence,
+        "150 × java.lang.NumberFormatException thrown, caught and dropped at app.Page.show(F.java:8) and by 1 more \
+         handler, 3.0 for each of 50 runs of app.Page.show"
+    );
+    let rows = [runs(50), thrown(100), caught(100, CAUGHT, &[PARSE])];
+    let run = prepare(&rows);
+    assert_eq!(
+        find("exceptions", &run)[0].sentence,
+        "100 × java.lang.NumberFormatException thrown, caught at app.Orders.total(F.java:12), 2.0 for each of 50 runs \
+         of app.Page.show"
     );
 }
 
@@ -240,7 +272,7 @@ fn exceptions_are_counted_as_objects_without_the_kind() {
     assert_eq!(counts("exceptions", &[made(99, PARSE), pieces(400)]), []);
     assert_eq!(counts("exceptions", &[made(100, ORM)]), []);
     // The kind is there: it counts exactly, and nothing was caught.
-    let rows = [made(100, PARSE), thrown(1, "a.E", &[PARSE])];
+    let rows = [made(100, PARSE), thrown(1)];
     assert_eq!(counts("exceptions", &rows), []);
 }
 
@@ -276,6 +308,7 @@ fn contended_locks_are_found() {
         wait("app.Stock (enter)", (10, 49), &[ENTRY, LINE]),
         wait("app.Stock (enter)", (9, 50), &[ENTRY, LINE]),
         wait("app.Stock (wait)", (10, 50), &[ENTRY, LINE]),
+        wait("int[] (enter)", (10, 50), &[ENTRY, LINE]),
         wait("org.orm.Pool (enter)", (10, 50), &[ENTRY, LINE, ORM]),
         wait(reentrant, (10, 50), &[ENTRY, LINE, queue, lock]),
         wait(
@@ -344,7 +377,7 @@ type RuleCase = (
 
 #[test]
 fn each_rule_of_allocations_has_a_threshold() {
-    let cases: [RuleCase; 12] = [
+    let cases: [RuleCase; 14] = [
         (
             &["jdk:java.util.regex.Pattern.compile:1"],
             "java.util.regex.Pattern",
@@ -382,6 +415,7 @@ fn each_rule_of_allocations_has_a_threshold() {
             &[
                 "jdk:java.util.ArrayList.add:1",
                 "jdk:java.util.ArrayList.grow:1",
+                "jdk:java.util.Arrays.copyOf:1",
             ],
             "java.lang.Object[]",
             (10, 2000),
@@ -410,6 +444,13 @@ fn each_rule_of_allocations_has_a_threshold() {
             "java.math.BigDecimal",
             (10, 2000),
             "BigDecimal and BigInteger: 10",
+        ),
+        (&[], "java.lang.Object[]", (10, 320), "argument arrays: 10"),
+        (
+            &["jdk:java.util.HashSet.<init>:1"],
+            "java.util.HashMap",
+            (200, 9600),
+            "collections that stay empty: at least 200 of 200",
         ),
         (&[], "int[]", (200, 3200), "arrays without elements: 200"),
         (&[], "byte[]", (1, 100_000), "large arrays: 1"),
@@ -455,6 +496,223 @@ fn each_rule_of_allocations_has_a_threshold() {
 }
 
 #[test]
+fn filled_collections_are_no_finding() {
+    let list = |count| {
+        row(
+            "alloc",
+            "java.util.ArrayList",
+            (count, 24 * count),
+            &[ENTRY, LINE],
+        )
+    };
+    let storage = |count, maker| {
+        let frames = [
+            ENTRY,
+            "own:app.Orders.add:3",
+            "jdk:java.util.ArrayList.add:1",
+            maker,
+        ];
+        row("alloc", "java.lang.Object[]", (count, 56 * count), &frames)
+    };
+    let grown = "jdk:java.util.ArrayList.grow:1";
+    for (filled, finding) in [(0, Some(100)), (50, Some(50)), (51, None), (100, None)] {
+        let found = counts("allocations", &[list(100), storage(filled, grown)]);
+        let found = found.iter().map(|(count, _)| *count).next();
+        assert_eq!(found, finding, "{filled} are filled");
+    }
+    // The storage of another class fills none.
+    let frames = [
+        ENTRY,
+        "own:app.Orders.add:3",
+        "jdk:java.util.ArrayDeque.<init>:1",
+    ];
+    let other = row("alloc", "java.lang.Object[]", (100, 8000), &frames);
+    assert_eq!(counts("allocations", &[list(100), other]).len(), 1);
+}
+
+#[test]
+fn the_first_storage_is_no_growth() {
+    for (below, detail, mean, findings) in [
+        (
+            "jdk:java.util.ArrayList.grow:1",
+            "java.lang.Object[]",
+            56,
+            0,
+        ),
+        (
+            "jdk:java.util.HashMap.resize:1",
+            "java.util.HashMap$Node[]",
+            144,
+            0,
+        ),
+        (
+            "jdk:java.util.HashMap.resize:1",
+            "java.util.HashMap$Node[]",
+            145,
+            1,
+        ),
+    ] {
+        let rows = [row(
+            "alloc",
+            detail,
+            (100, 100 * mean),
+            &[ENTRY, LINE, below],
+        )];
+        let found = find_wasteful_allocations(&prepare(&rows)).len();
+        assert_eq!(found, findings, "{below} {mean}");
+    }
+}
+
+const DEBUG: &str = "lib:org.log.Logger.debug:3";
+
+fn called(count: u64, frames: &[&str]) -> TestRow {
+    row("call", "", (count, 0), frames)
+}
+
+#[test]
+fn arguments_of_a_silent_logger_are_found() {
+    let concat = "jdk:java.lang.StringConcatHelper.newArray:1";
+    let arguments = row("alloc", "byte[]", (100, 2000), &[ENTRY, LINE, concat]);
+    let rest = |bytes| row("alloc", "char[]", (1, bytes), &[ORM]);
+    let rows = |calls, bytes| [called(calls, &[ENTRY, LINE, DEBUG]), rest(bytes)];
+    let found = |others: [TestRow; 2]| {
+        let rows =
+            others
+                .into_iter()
+                .chain([row("alloc", "byte[]", (100, 2000), &[ENTRY, LINE, concat])]);
+        counts("logging", &rows.collect::<Vec<_>>())
+    };
+    assert_eq!(found(rows(100, 98_000)), [(100, at_line())]);
+    assert_eq!(found(rows(99, 98_000)), []);
+    assert_eq!(found(rows(100, 98_001)), []);
+    // It prints: two objects below the logger for a hundred calls.
+    let prints = |count| row("alloc", "org.log.Entry", (count, 16), &[ENTRY, LINE, DEBUG]);
+    for (count, findings) in [(1, 1), (2, 0)] {
+        let call = called(100, &[ENTRY, LINE, DEBUG]);
+        let rows = [
+            call,
+            prints(count),
+            row("alloc", "byte[]", (100, 2000), &[ENTRY, LINE, concat]),
+        ];
+        assert_eq!(counts("logging", &rows).len(), findings);
+    }
+    // Another method, or a logger that a library calls.
+    for frames in [
+        vec![ENTRY, LINE, "lib:org.log.Logger.isDebugEnabled:3"],
+        vec![ENTRY, LINE, ORM, DEBUG],
+    ] {
+        let rows = [
+            called(100, &frames),
+            row("alloc", "byte[]", (100, 2000), &[ENTRY, LINE, concat]),
+        ];
+        assert_eq!(counts("logging", &rows), []);
+    }
+    let rows = [called(100, &[ENTRY, LINE, DEBUG]), arguments];
+    let run = prepare(&rows);
+    assert_eq!(
+        find("logging", &run)[0].sentence,
+        "100 objects for 100 calls of org.log.Logger.debug that print nothing, below app.Page.show"
+    );
+}
+
+#[test]
+fn collections_of_the_heap_are_found() {
+    let gc = "jdk:java.lang.System.gc:1900";
+    assert_eq!(
+        counts("gc", &[called(5, &[ENTRY, LINE, gc])]),
+        [(5, at_line())]
+    );
+    assert_eq!(counts("gc", &[called(5, &[ENTRY, LINE, ORM, gc])]).len(), 1);
+    assert_eq!(counts("gc", &[called(4, &[ENTRY, LINE, gc])]), []);
+    assert_eq!(
+        counts("gc", &[called(5, &[ENTRY, LINE, "jdk:a.System.gc:1"])]),
+        []
+    );
+}
+
+#[test]
+fn generated_classes_are_found() {
+    const DEFINER: &str = "java.lang.invoke.MethodHandles$Lookup$ClassDefiner";
+    let define = "jdk:java.lang.invoke.MethodHandles$Lookup.defineHiddenClass:1";
+    let defined = |count, below: &[&str]| {
+        let frames = [&[ENTRY, LINE], below, &[define]].concat();
+        row("alloc", DEFINER, (count, 32 * count), &frames)
+    };
+    assert_eq!(counts("classes", &[defined(100, &[])]), [(100, at_line())]);
+    assert_eq!(counts("classes", &[defined(99, &[])]), []);
+    // Each lambda is linked once, by its own trace.
+    let linked = [defined(60, &["jdk:a.A.a:1"]), defined(60, &["jdk:a.A.a:2"])];
+    assert_eq!(counts("classes", &linked), []);
+    // A library generates at its start, or in each of many runs.
+    assert_eq!(counts("classes", &[defined(100, &[ORM])]), []);
+    assert_eq!(counts("classes", &[runs(9), defined(100, &[ORM])]), []);
+    assert_eq!(
+        counts("classes", &[runs(10), defined(100, &[ORM])]).len(),
+        1
+    );
+    let loader = "jdk:java.lang.ClassLoader.defineClass:1";
+    let calls = [
+        called(100, &[ENTRY, LINE, loader]),
+        called(100, &[ENTRY, LINE, loader, loader]),
+    ];
+    assert_eq!(counts("classes", &calls), [(100, at_line())]);
+}
+
+#[test]
+fn the_holder_of_a_lock_is_named() {
+    let wait = row(
+        "lock",
+        "app.Stock (enter)",
+        (10, 60_000_000),
+        &[ENTRY, LINE],
+    );
+    let holder =
+        |detail, ms: u64, line| row("lock-holder", detail, (5, ms * 1_000_000), &[ENTRY, line]);
+    let rows = [
+        wait,
+        holder(
+            "app.Stock (enter) 0000000000000007",
+            10,
+            "own:app.Stock.a:3",
+        ),
+        holder(
+            "app.Stock (enter) 0000000000000008",
+            50,
+            "own:app.Stock.b:4",
+        ),
+        holder(
+            "app.Other (enter) 0000000000000007",
+            90,
+            "own:app.Stock.c:5",
+        ),
+    ];
+    let run = prepare(&rows);
+    let sentence = &find("lock", &run)[0].sentence;
+    assert!(
+        sentence.ends_with("60.0 ms in sum, held at app.Stock.b(F.java:4) for 50.0 ms"),
+        "{sentence}"
+    );
+}
+
+#[test]
+fn arrays_beyond_the_heap_were_thrown_away() {
+    let rows = [row("alloc", "byte[]", (10, 10_000_000), &[ENTRY, LINE])];
+    for (heap, words) in [
+        (
+            Some(4_000_000),
+            " of 1.00 MB on average, 6.00 MB at least thrown away",
+        ),
+        (Some(10_000_000), "10 objects, arrays of 1.00 MB on average"),
+        (None, "10 objects, arrays of 1.00 MB on average"),
+    ] {
+        let mut run = prepare(&rows);
+        run.set_max_heap_bytes(heap);
+        let sentence = &find("allocations", &run)[0].sentence;
+        assert!(sentence.contains(words), "{sentence}");
+    }
+}
+
+#[test]
 fn arrays_deep_inside_the_jdk_are_none_of_the_programs() {
     let below = [
         "jdk:a.A.a:1",
@@ -472,10 +730,10 @@ fn arrays_deep_inside_the_jdk_are_none_of_the_programs() {
 
 #[test]
 fn the_jdk_s_own_work_is_like_a_library_s() {
-    let caught = "a.Problem (caught)";
+    let problem = "a.Problem at org.web.Dispatcher.handle:7";
     let below = vec!["jdk:javac.Attr.visit:7"; 13];
     for (depth, findings) in [(12, 1), (13, 0)] {
-        let rows = [thrown(100, caught, &below[..depth])];
+        let rows = [thrown(100), caught(100, problem, &below[..depth])];
         assert_eq!(counts("exceptions", &rows).len(), findings);
     }
 }

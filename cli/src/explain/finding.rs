@@ -45,7 +45,8 @@ pub struct ContextSum {
     pub sum: EventSum,
     /// The path of the context with most events.
     pub path: PathIndex,
-    most: u64,
+    /// The number of its events.
+    pub most: u64,
 }
 
 impl<K: Hash + Eq + Clone + Ord> ContextSums<K> {

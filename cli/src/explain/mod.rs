@@ -3,10 +3,13 @@
 //! ```text
 //! log ─► PreparedRun: contexts with own lines and entries ─► DETECTORS ─► findings, by cost ─► text, JSON, page
 //! ```
-//! Reading order: `prepared_run`, `finding`, `detectors` (the table), `repeated_calls`, `allocation_rules`, `explanation`, `page`.
+//! Reading order: `prepared_run`, `finding`, `detectors` (the table), `repeated_calls`, `exceptions`, `allocation_rules`,
+//! `counted_calls`, `explanation`, `page`.
 
 mod allocation_rules;
+mod counted_calls;
 mod detectors;
+mod exceptions;
 mod explanation;
 mod finding;
 mod page;
@@ -40,6 +43,7 @@ use super::{
     CommandError, CommandStatus, agent_status, print_diagnostic, process, report_contexts_damage,
     view,
 };
+use allocation_rules::ALLOCATIONS;
 use detectors::DETECTORS;
 use explanation::explain_run;
 use prepared_run::{PreparedRun, insert_traces};
@@ -76,7 +80,7 @@ pub struct ExplainArgs {
     /// Print one JSON object; docs/reference/json.md describes it
     #[arg(long)]
     json: bool,
-    /// Print the detectors and the kinds of events that they need
+    /// Print the detectors, their thresholds and advice
     #[arg(long)]
     help_findings: bool,
     #[command(flatten)]
@@ -131,11 +135,16 @@ fn print_detectors() -> Result<CommandStatus, CommandError> {
     for detector in &DETECTORS {
         writeln!(
             out,
-            "{}: {}; needs events={}",
+            "{}: {}\n   from: {}\n   do: {}\n   needs: events={}",
             detector.name,
             detector.summary,
+            detector.threshold,
+            detector.advice,
             detector.kinds.join(" or events=")
         )?;
+        if detector.name == ALLOCATIONS {
+            allocation_rules::write_rules(&mut out)?;
+        }
     }
     out.flush()?;
     Ok(CommandStatus::Fine)

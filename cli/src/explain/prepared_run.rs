@@ -12,7 +12,7 @@ use std::iter::successors;
 use lucce_callgraph::ContextFrame;
 use lucce_decoder::{
     ALLOC, CodeOrigin, ContextId, ContextList, LeakAnalysis, Profile, StackFrame, TraceId,
-    TraceTree, find_idle_contexts, list_recorded_kinds, read_sampled_bytes,
+    TraceTree, find_idle_contexts, list_recorded_kinds, read_recorded_options, read_sampled_bytes,
 };
 
 /// A frame with its callers.
@@ -103,6 +103,9 @@ pub struct PreparedRun<'f> {
     sampled_bytes: Option<u64>,
     /// The duration of the run; zero: unknown.
     duration_ns: u64,
+    /// Classes were left out, such as the JDK's.
+    is_partial: bool,
+    max_heap_bytes: Option<u64>,
 }
 
 /// Adds the traces of all contexts and leaks to `traces`. Context ids that the log does not explain have none.
@@ -178,8 +181,15 @@ impl<'f> PreparedRun<'f> {
             .into_iter()
             .for_each(|kind| run.add_recorded_kind(kind));
         run.sampled_bytes = read_sampled_bytes(profile);
+        run.is_partial = read_recorded_options(profile).is_some_and(|options| options.is_partial());
+        let census = profile.followed_objects.last_census();
+        run.set_max_heap_bytes(census.and_then(|census| census.record.max_bytes));
         run.duration_ns = measure_duration(profile).saturating_mul(1_000_000);
         run
+    }
+
+    pub(super) fn set_max_heap_bytes(&mut self, bytes: Option<u64>) {
+        self.max_heap_bytes = bytes;
     }
 
     /// Adds a frame, and returns its number.
@@ -360,6 +370,16 @@ impl<'f> PreparedRun<'f> {
     pub fn is_reliable(&self, sum: EventSum) -> bool {
         let least = self.sampled_bytes.unwrap_or(0);
         sum.value >= least.saturating_mul(MIN_SAMPLES)
+    }
+
+    /// Whether allocations by methods of the JDK are counted.
+    pub fn counts_jdk(&self) -> bool {
+        !self.is_partial
+    }
+
+    /// The maximum size of the heap, if the log has it.
+    pub fn max_heap_bytes(&self) -> Option<u64> {
+        self.max_heap_bytes
     }
 
     pub fn duration_ns(&self) -> u64 {

@@ -192,6 +192,11 @@ fn count_runs(
     })
 }
 
+/// Twice the relative standard error of the ratio of two sums that are estimated from so many samples.
+fn sampling_error(calls: u64, runs: u64) -> f64 {
+    2.0 * (1.0 / calls.max(1) as f64 + 1.0 / runs.max(1) as f64).sqrt()
+}
+
 fn describe_calls<'f>(
     run: &PreparedRun<'f>,
     key: &CallKey<'f>,
@@ -208,22 +213,32 @@ fn describe_calls<'f>(
     } else {
         ""
     };
-    let roughly = runs.samples.map(|samples| {
-        let samples = format_plural(samples, "sample");
-        format!(" (runs from {samples})")
+    let samples = run.sample_count(sum.sum).zip(runs.samples);
+    let roughly = samples.map(|(calls, runs)| {
+        let error = each * sampling_error(calls, runs);
+        format!(" ± {error:.1}")
     });
     let roughly = roughly.unwrap_or_default();
     let EntryMethod { class, method } = key.entry;
     Some(Finding {
         detector: "n+1",
         sentence: format!(
-            "{about}{} {} for {about}{} of {class}.{method}: {each:.1} each{roughly}",
+            "{about}{} {} for {about}{} of {class}.{method}: {each:.1}{roughly} each",
             grouped(calls),
             key.call.plural(),
             format_plural(runs.count, "run"),
         ),
         count: calls,
-        counted: format!("{} below the line; runs: {}", key.detail, runs.counted),
+        counted: format!(
+            "{} below the line; runs: {}{}",
+            key.detail,
+            runs.counted,
+            if samples.is_some() {
+                "; ±: two standard errors of the samples"
+            } else {
+                ""
+            }
+        ),
         cost: FindingCost {
             share: share_of(bytes, whole),
             text: format!("{:.1}% of the allocated bytes", percent_of(bytes, whole)),

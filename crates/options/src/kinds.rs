@@ -273,12 +273,15 @@ pub static EXCEPTIONS: KindDescriptor = KindDescriptor {
     ..KindDescriptor::named("exception")
 };
 
+/// Caught exceptions by the handler, with the same contexts. A handler that never reads the exception drops it.
+pub static CATCHES: KindDescriptor = KindDescriptor::named("exception-catch");
+
 /// Thrown exceptions, reported by the VM.
 pub static EXCEPTION: EventKindInfo = EventKindInfo {
     name: "exception",
-    summary: "every exception thrown, and whether it is caught",
+    summary: "every exception thrown, and whether it is caught; `exception-catch` has the handlers",
     mask_bit: 1 << 4,
-    log_kinds: &[&EXCEPTIONS],
+    log_kinds: &[&EXCEPTIONS, &CATCHES],
     needs_no_hooks: true,
     can_come_later: true,
     is_everywhere: false,
