@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::code::CodeAttribute;
+use crate::code::{CodeAttribute, ExceptionHandler};
 use crate::error::{BytecodeError, BytecodeErrorKind};
 use crate::mutf8;
 use crate::opcode::{self, Instruction};
@@ -18,6 +18,13 @@ pub struct CodeScan<'a> {
     pub allocations: Vec<AllocationInstruction<'a>>,
     /// The bci of every `monitorenter`.
     pub monitors: Vec<u16>,
+    /// The bci of every `monitorexit` where an exception continues in a handler that does not cover itself.
+    ///
+    /// If inserted code throws there, the handler still releases the monitor. In a handler that covers itself, it would
+    /// throw again and again.
+    pub guarded_exits: Vec<u16>,
+    /// Whether an instruction writes local variable 0.
+    pub writes_first_local: bool,
     /// Whether the code may jump backwards, other than to a handler.
     pub has_loops: bool,
     /// `(bci, line)` sorted by bci, merged from all line number tables.
@@ -73,6 +80,10 @@ impl<'a> CodeScan<'a> {
         while let Some((instruction, operands)) = instructions.next()? {
             scan.scan_instruction(pool, instruction, operands)?;
         }
+        if !scan.guarded_exits.is_empty() {
+            let handlers: Vec<_> = code.exception_handlers().collect::<Result<_, _>>()?;
+            scan.guarded_exits.retain(|bci| is_guarded(*bci, &handlers));
+        }
         scan.lines = read_line_numbers(pool, code)?;
         Ok(scan)
     }
@@ -92,9 +103,38 @@ impl<'a> CodeScan<'a> {
                     .push(read_allocation(pool, instruction, operands)?);
             }
             opcode::MONITORENTER => self.monitors.push(short_bci(instruction, operands)?),
+            opcode::MONITOREXIT => self.guarded_exits.push(short_bci(instruction, operands)?),
+            op if writes_first_local(op, operands.remaining_bytes()) => {
+                self.writes_first_local = true;
+            }
             op => self.has_loops |= jumps_back(op, operands.remaining_bytes()),
         }
         Ok(())
+    }
+}
+
+/// Whether a handler for every exception covers `bci`, and no handler that covers itself contains it.
+fn is_guarded(bci: u16, handlers: &[ExceptionHandler]) -> bool {
+    let covers = |handler: &ExceptionHandler, bci| (handler.start..handler.end).contains(&bci);
+    let catches_all = |handler: &&ExceptionHandler| handler.catch_type == 0;
+    let mut all = handlers.iter().filter(catches_all);
+    all.any(|handler| covers(handler, bci))
+        && !handlers.iter().any(|handler| {
+            covers(handler, handler.handler) && (handler.handler..handler.end).contains(&bci)
+        })
+}
+
+/// Whether the instruction stores into local variable 0.
+fn writes_first_local(op: u8, operands: &[u8]) -> bool {
+    match op {
+        opcode::ISTORE..=opcode::ASTORE => operands.first() == Some(&0),
+        opcode::WIDE => matches!(operands, [opcode::ISTORE..=opcode::ASTORE, 0, 0, ..]),
+        opcode::ISTORE_0
+        | opcode::LSTORE_0
+        | opcode::FSTORE_0
+        | opcode::DSTORE_0
+        | opcode::ASTORE_0 => true,
+        _ => false,
     }
 }
 

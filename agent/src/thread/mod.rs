@@ -15,6 +15,7 @@ pub mod lifecycle;
 pub mod monitor_waits;
 pub mod names;
 pub mod recent_counters;
+pub mod recent_locks;
 pub mod tag_scope;
 pub mod tags;
 pub mod thread_counters;
@@ -38,6 +39,7 @@ use crate::memory::slots::{Slot, SlotRange};
 use crate::thread::coverage::CoverageTracker;
 use crate::thread::event_kind::EventCounterRef;
 use crate::thread::monitor_waits::MonitorWaits;
+use crate::thread::recent_locks::{LockSlot, RecentLocks};
 use crate::thread::tags::{OpenTags, TagRegistry};
 use crate::thread::thread_counters::{ThreadCounterPool, ThreadCounters};
 use crate::tracking::{ContextTracking, ThreadTracking};
@@ -163,6 +165,9 @@ pub struct ThreadState {
     pub is_virtual: bool,
     /// Monitors that the thread waits for.
     pub waits: MonitorWaits<EventCounterRef>,
+    /// The slot of the wait for a monitor whose holder is to be found: see `events::lock_holders`.
+    pub contended_slot: Cell<Option<LockSlot>>,
+    pub recent_locks: RecentLocks,
     /// The origin of an exception that a handler of the agent is rethrowing.
     pub rethrown_at: Cell<Option<EventLocation>>,
     /// The context that started the thread, if known.
@@ -216,6 +221,8 @@ impl ThreadState {
             thread_counters: RefCell::default(),
             is_virtual,
             waits: MonitorWaits::default(),
+            contended_slot: Cell::new(None),
+            recent_locks: RecentLocks::default(),
             rethrown_at: Cell::new(None),
             origin: ContextId::UNKNOWN,
             tags: RefCell::default(),

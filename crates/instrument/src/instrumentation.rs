@@ -63,6 +63,8 @@ pub enum HookSiteKind {
     ThrowableMessage(u8),
     /// `monitorenter`; the VM reports the event itself.
     Monitor,
+    /// As [`HookSiteKind::Monitor`]; while threads wait for monitors, the agent also learns for which object.
+    FollowedMonitor,
     /// A call that one kind of events interprets.
     EventCall(EventCall),
     /// A call of a native method that calls back repeatedly, without a site.

@@ -374,6 +374,13 @@ pub static LOCK_WAITS: KindDescriptor = KindDescriptor {
     ..KindDescriptor::named("lock")
 };
 
+/// Holders of locks in the log: the context that held a lock when another thread began to wait for it, and the time until it
+/// released the lock. The type also names the context that waits.
+pub static LOCK_HOLDERS: KindDescriptor = KindDescriptor {
+    unit: NANOS,
+    ..KindDescriptor::named("lock-holder")
+};
+
 /// Waiting threads. The VM reports monitors; calls that park a thread have hooks.
 pub static LOCK: EventKindInfo = EventKindInfo {
     name: "lock",
@@ -381,7 +388,7 @@ pub static LOCK: EventKindInfo = EventKindInfo {
               thread continues",
     not_counted: "parking by native code",
     mask_bit: 1 << 3,
-    log_kinds: &[&LOCK_WAITS],
+    log_kinds: &[&LOCK_WAITS, &LOCK_HOLDERS],
     has_hooks: true,
     can_come_later: true,
     ..PLAIN

@@ -36,8 +36,8 @@ use thread::ThreadStartHooks;
 pub use lucce_options::event_mask;
 pub use lucce_options::kinds::{
     ALL, ALLOC, ALLOCATIONS, BYTES, CALL, EXCEPTION, EXCEPTIONS, EventKindInfo, EventKindSet, IO,
-    KindConflict, KindDescriptor, LEAK, LOCK, LOCK_WAITS, NANOS, OBJECTS, REQUEST, SAMPLES, TASKS,
-    THREAD,
+    KindConflict, KindDescriptor, LEAK, LOCK, LOCK_HOLDERS, LOCK_WAITS, NANOS, OBJECTS, REQUEST,
+    SAMPLES, TASKS, THREAD,
 };
 
 /// The kinds with hooks, each with its hooks.
