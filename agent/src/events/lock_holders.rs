@@ -36,7 +36,7 @@ use crate::memory::slots;
 use crate::stack::contexts;
 use crate::thread::ThreadState;
 use crate::thread::counter_access::{current_counters, event_counter};
-use crate::thread::event_kind::{EventCounterRef, EventKind};
+use crate::thread::event_kind::EventKind;
 use crate::thread::recent_locks::LockSlot;
 
 /// Maximum number of threads that acquire a lock during one wait. With more, the holder stays unknown.
@@ -330,11 +330,9 @@ fn count_holder(
         }
         number => number,
     };
-    let counter = {
-        let mut counters = current_counters(agent.thread_parts(), env, state);
-        event_counter(agent.thread_parts(), &mut counters, number, holder_type)?
-    };
-    EventCounterRef(counter).count_event(agent, env, state, passed);
+    let mut counters = current_counters(agent.thread_parts(), env, state);
+    // The stream has the wait itself.
+    event_counter(agent.thread_parts(), &mut counters, number, holder_type)?.count_event(passed);
     Some(())
 }
 

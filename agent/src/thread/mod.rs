@@ -7,6 +7,7 @@
 //! Read `lifecycle` first, then `thread_counters` and `counter_access`; `tags` and `tag_scope` divide counters by
 //! tags, and `coverage` compares them with the VM's counts.
 
+pub mod alive_threads;
 pub mod carrier;
 pub mod counter_access;
 pub mod coverage;
@@ -36,6 +37,7 @@ use crate::memory::address_space::MappedRange;
 use crate::memory::locks::WatchedMutex;
 use crate::memory::shared_layout as layout;
 use crate::memory::slots::{Slot, SlotRange};
+use crate::thread::alive_threads::{AliveThread, AliveThreads};
 use crate::thread::coverage::CoverageTracker;
 use crate::thread::event_kind::EventCounterRef;
 use crate::thread::monitor_waits::MonitorWaits;
@@ -56,6 +58,7 @@ pub struct CounterStore {
     pub tracking: ContextTracking,
     pub counter_pool: ThreadCounterPool,
     pub tags: TagRegistry,
+    pub alive_threads: AliveThreads,
     /// All blocks of counters, for the sum at the end.
     counter_blocks: WatchedMutex<Vec<CellBlock>>,
     event_counter_blocks: WatchedMutex<Vec<CellBlock<EventCounter>>>,
@@ -71,6 +74,7 @@ impl CounterStore {
             tracking,
             counter_pool: ThreadCounterPool::default(),
             tags: TagRegistry::default(),
+            alive_threads: AliveThreads::default(),
             counter_blocks: WatchedMutex::default(),
             event_counter_blocks: WatchedMutex::default(),
             coverage: CoverageTracker::default(),
@@ -170,6 +174,8 @@ pub struct ThreadState {
     pub recent_locks: RecentLocks,
     /// The origin of an exception that a handler of the agent is rethrowing.
     pub rethrown_at: Cell<Option<EventLocation>>,
+    /// The thread's entry among living threads, if its origin is known.
+    pub alive: Option<AliveThread>,
     /// The context that started the thread, if known.
     pub origin: ContextId,
     /// The program's open tags, under which events are counted now.
@@ -224,6 +230,7 @@ impl ThreadState {
             contended_slot: Cell::new(None),
             recent_locks: RecentLocks::default(),
             rethrown_at: Cell::new(None),
+            alive: None,
             origin: ContextId::UNKNOWN,
             tags: RefCell::default(),
             tagged_tasks: RefCell::default(),

@@ -5,6 +5,8 @@
 
 mod context_report;
 mod listing;
+mod living_threads;
+mod lock_holders;
 mod own_lines;
 mod report_head;
 mod sum_table;
@@ -17,8 +19,10 @@ use std::path::PathBuf;
 
 use lucce_decoder::{
     ALLOC, ContextList, EventContext, FrameDisplay, GroupBy, KindDescriptor, KindTotal, Measure,
-    MergedCounter, MergedProfile, Profile, compute_coverage, list_recorded_kinds,
+    MergedCounter, MergedProfile, Profile, compute_coverage, list_lock_pairs, list_recorded_kinds,
+    list_started_threads,
 };
+use lucce_options::kinds::{LOCK_WAITS, THREAD};
 
 use super::frame_args::FrameArgs;
 use super::output::{lock_stdout, write_json};
@@ -33,6 +37,8 @@ use super::{
 };
 use context_report::{ContextReport, ReportBody};
 use listing::ContextRows;
+use living_threads::LivingThreads;
+use lock_holders::LockHolders;
 use own_lines::{OwnLines, is_own_code_mixed};
 use totals::ReportTotals;
 
@@ -280,6 +286,16 @@ impl<'r> ReportRequest<'r> {
         let is_whole = is_whole && ALLOC.is_kind(&kind.name);
         report.coverage = is_whole.then(|| compute_coverage(profile).ok()).flatten();
         report.idle = (idle.contexts > 0).then_some(idle);
+        let is_everything = !args.counted.stream && args.selection.is_whole_kind();
+        if is_everything && THREAD.name == kind.name {
+            let threads = list_started_threads(profile).ok().flatten();
+            report.threads = threads.map(|of| LivingThreads::new(profile, &of, args.top));
+        }
+        if is_everything && LOCK_WAITS.is_kind(&kind.name) {
+            // A context that the log does not explain is reported with the waits.
+            let pairs = list_lock_pairs(profile).unwrap_or_default();
+            report.holders = Some(LockHolders::new(profile, &pairs, args.top));
+        }
         let is_none = report.totals.count == 0 && report.idle.is_none();
         let mut out = lock_stdout();
         match args.json {

@@ -381,6 +381,16 @@ pub static LOCK_HOLDERS: KindDescriptor = KindDescriptor {
     ..KindDescriptor::named("lock-holder")
 };
 
+/// Living threads in the log, by the context that started them. Counters belong to one thread at a time: count 1 while it
+/// lives, and the time of its start. Not a kind of events.
+pub static ALIVE_THREADS: KindDescriptor = KindDescriptor::named("thread-alive");
+
+/// Whether the log's counters of this kind are no events but belong to those of another kind.
+#[must_use]
+pub fn is_companion_kind(name: &str) -> bool {
+    LOCK_HOLDERS.is_kind(name) || ALIVE_THREADS.is_kind(name)
+}
+
 /// Waiting threads. The VM reports monitors; calls that park a thread have hooks.
 pub static LOCK: EventKindInfo = EventKindInfo {
     name: "lock",
@@ -388,7 +398,7 @@ pub static LOCK: EventKindInfo = EventKindInfo {
               thread continues",
     not_counted: "parking by native code",
     mask_bit: 1 << 3,
-    log_kinds: &[&LOCK_WAITS, &LOCK_HOLDERS],
+    log_kinds: &[&LOCK_WAITS],
     has_hooks: true,
     can_come_later: true,
     ..PLAIN
