@@ -277,3 +277,51 @@ fn read_line_numbers(
     lines.sort_by_key(|&(bci, _)| bci);
     Ok(lines)
 }
+
+#[cfg(test)]
+mod scan_tests {
+    use super::*;
+
+    /// What javac makes of `synchronized (x) { … }`: the handler covers its own `monitorexit`.
+    #[test]
+    fn the_release_of_a_handler_that_covers_itself_is_not_guarded() {
+        let handler = |start, end, handler| ExceptionHandler {
+            start,
+            end,
+            handler,
+            catch_type: 0,
+        };
+        let handlers = [handler(4, 14, 17), handler(17, 20, 17)];
+        assert!(is_guarded(12, &handlers));
+        assert!(!is_guarded(19, &handlers));
+        assert!(!is_guarded(14, &handlers));
+        // A handler for one type of exception is none for the others.
+        let typed = ExceptionHandler {
+            catch_type: 7,
+            ..handler(4, 14, 17)
+        };
+        assert!(!is_guarded(12, &[typed]));
+    }
+
+    #[test]
+    fn stores_into_the_first_local_are_found() {
+        for (op, operands) in [
+            (opcode::ASTORE_0, &[][..]),
+            (opcode::LSTORE_0, &[]),
+            (opcode::ASTORE, &[0]),
+            (opcode::ISTORE, &[0]),
+            (opcode::WIDE, &[opcode::ASTORE, 0, 0]),
+        ] {
+            assert!(writes_first_local(op, operands), "{op} {operands:?}");
+        }
+        for (op, operands) in [
+            (opcode::ALOAD_0, &[][..]),
+            (opcode::ASTORE_0 + 1, &[]),
+            (opcode::ASTORE, &[1]),
+            (opcode::WIDE, &[opcode::ASTORE, 1, 0]),
+            (opcode::WIDE, &[opcode::ALOAD, 0, 0]),
+        ] {
+            assert!(!writes_first_local(op, operands), "{op} {operands:?}");
+        }
+    }
+}

@@ -43,18 +43,18 @@ use crate::thread::recent_locks::LockSlot;
 const ARRIVALS: usize = 8;
 
 /// The waits whose holders are to be found.
-static WAITS: LockWaits = LockWaits::new();
+static WAITS: ContendedWaits = ContendedWaits::new();
 
-struct LockWaits {
+struct ContendedWaits {
     /// `LucceRtLocks.contended` as a global reference, which is never deleted.
     locks: OnceLock<usize>,
     /// A bit for each slot in use.
     claimed: AtomicU64,
-    slots: [WatchedMutex<LockWait>; LOCK_SLOTS],
+    slots: [WatchedMutex<ContendedWait>; LOCK_SLOTS],
 }
 
 /// One wait.
-struct LockWait {
+struct ContendedWait {
     /// Odd: the slot is in use.
     turn: u64,
     /// Nanoseconds of the clock of events.
@@ -95,9 +95,9 @@ impl<'s> ReportingThread<'s> {
     }
 }
 
-impl LockWait {
-    const fn new() -> LockWait {
-        LockWait {
+impl ContendedWait {
+    const fn new() -> ContendedWait {
+        ContendedWait {
             turn: 0,
             since: 0,
             wait_type: EventTypeId(0),
@@ -149,12 +149,12 @@ impl LockWait {
     }
 }
 
-impl LockWaits {
-    const fn new() -> LockWaits {
-        LockWaits {
+impl ContendedWaits {
+    const fn new() -> ContendedWaits {
+        ContendedWaits {
             locks: OnceLock::new(),
             claimed: AtomicU64::new(0),
-            slots: [const { WatchedMutex::new(LockWait::new()) }; LOCK_SLOTS],
+            slots: [const { WatchedMutex::new(ContendedWait::new()) }; LOCK_SLOTS],
         }
     }
 
@@ -183,7 +183,7 @@ impl LockWaits {
     }
 
     /// Changes a slot's wait, and publishes its turn.
-    fn change_turn(&self, slot: usize, change: impl FnOnce(&mut LockWait)) {
+    fn change_turn(&self, slot: usize, change: impl FnOnce(&mut ContendedWait)) {
         if let Some(wait) = self.slots.get(slot)
             && let Some(word) = slots::lock_turn_word(slot)
         {
@@ -213,12 +213,12 @@ pub fn begin_wait(
     let holder_type = find_holder_type(agent, env, (lock, kind), (context, wait_type))?;
     let slot = WAITS.claim_slot()?;
     WAITS.change_turn(slot, |wait| {
-        *wait = LockWait {
+        *wait = ContendedWait {
             turn: wait.turn,
             since,
             wait_type,
             holder_type,
-            ..LockWait::new()
+            ..ContendedWait::new()
         };
     });
     env.set_element(locks, slot as i32, lock);
@@ -388,4 +388,82 @@ fn find_holder_type(
         }
     });
     Some(found)
+}
+
+#[cfg(test)]
+mod lock_holders_tests {
+    use super::*;
+    use crate::core::VerifyCountdown;
+    use crate::memory::address_space::MappedRange;
+
+    const HOLDER: EventTypeId = EventTypeId(8);
+    const MAP: EventTypeId = EventTypeId(9);
+
+    fn new_state() -> ThreadState {
+        let region = MappedRange::from_unmapped(0x1000, 0x1000);
+        ThreadState::new(region, false, VerifyCountdown::new(0))
+    }
+
+    /// A wait that began at time 100.
+    fn new_wait() -> ContendedWait {
+        ContendedWait {
+            turn: 1,
+            since: 100,
+            wait_type: MAP,
+            holder_type: HOLDER,
+            ..ContendedWait::new()
+        }
+    }
+
+    fn held_for(passed: u64) -> ReleaseOutcome {
+        ReleaseOutcome::Holder {
+            holder_type: HOLDER,
+            passed,
+        }
+    }
+
+    #[test]
+    fn the_first_thread_that_did_not_arrive_later_is_the_holder() {
+        let (holder, late) = (new_state(), new_state());
+        let (holder, late) = (ReportingThread::new(&holder), ReportingThread::new(&late));
+        let mut wait = new_wait();
+        wait.add_arrival(late.address);
+        assert_eq!(wait.release_lock(late, 120, false), ReleaseOutcome::Other);
+        assert!(wait.is_open(1) && !wait.is_open(3));
+        // The holder enters once more: its inner release ends nothing.
+        wait.add_arrival(holder.address);
+        assert_eq!(wait.release_lock(holder, 130, false), ReleaseOutcome::Other);
+        assert_eq!(wait.release_lock(holder, 150, false), held_for(50));
+        assert!(!wait.is_open(1));
+    }
+
+    #[test]
+    fn a_thread_that_waited_itself_is_not_the_holder() {
+        let state = new_state();
+        let thread = ReportingThread::new(&state);
+        state.recent_locks.add_lock(Some(EventTypeId(7)), 110);
+        assert_eq!(new_wait().release_lock(thread, 150, false), held_for(50));
+        state.recent_locks.add_lock(Some(MAP), 120);
+        let mut wait = new_wait();
+        assert_eq!(wait.release_lock(thread, 150, false), ReleaseOutcome::Other);
+        // The next one may still be.
+        assert!(wait.is_open(1));
+    }
+
+    #[test]
+    fn what_cannot_be_known_stays_unknown() {
+        let state = new_state();
+        let thread = ReportingThread::new(&state);
+        let mut wait = new_wait();
+        wait.add_arrival(thread.address);
+        assert_eq!(wait.release_lock(thread, 150, true), ReleaseOutcome::Other);
+        assert!(!wait.is_open(1));
+        let mut wait = new_wait();
+        for thread in 1..=ARRIVALS {
+            wait.add_arrival(thread);
+            assert!(wait.is_open(1));
+        }
+        wait.add_arrival(ARRIVALS + 1);
+        assert!(!wait.is_open(1));
+    }
 }

@@ -26,10 +26,11 @@ public final class LucceRtLocks {
     /** The locks that threads wait for. The agent stores the array. */
     static Object[] contended;
 
-    /** Initialized when a lock of java.util.concurrent first changes its owner while threads wait. */
-    private static final class OwnerField {
-        static final long OFFSET =
+    /** Offsets of fields of the JDK. Initialized when a thread first parks, or a lock first changes its owner while threads wait. */
+    private static final class Fields {
+        static final long OWNER =
                 Memory.U.objectFieldOffset(AbstractOwnableSynchronizer.class, "exclusiveOwnerThread");
+        static final long BLOCKER = Memory.U.objectFieldOffset(Thread.class, "parkBlocker");
     }
 
     /** The current thread acquires the lock next, or has just acquired it. */
@@ -52,7 +53,7 @@ public final class LucceRtLocks {
 
     @Hidden @DontInline
     private static void reportOwner(Object lock, long p, int site) {
-        if (Memory.U.getReference(lock, OwnerField.OFFSET) == null) {
+        if (Memory.U.getReference(lock, Fields.OWNER) == null) {
             reportReleased(lock, p, site);
         } else {
             reportAcquired(lock);
@@ -97,9 +98,9 @@ public final class LucceRtLocks {
     static int startOwnedWait(long p, int site) {
         if (!LIVE || site < 0 || !isCounted(LOCK)) return 0;
         Thread t = Thread.currentThread();
-        Object lock = t.parkBlocker;
+        Object lock = Memory.U.getReference(t, Fields.BLOCKER);
         if (!(lock instanceof AbstractOwnableSynchronizer) || !hasState(t)) return 0;
-        if (Memory.U.getReference(lock, OwnerField.OFFSET) == null) return 0;
+        if (Memory.U.getReference(lock, Fields.OWNER) == null) return 0;
         long number = contextId(t, p, site);
         return number == 0 ? 0 : beginOwnedWait(t.$lucceState, lock, number);
     }

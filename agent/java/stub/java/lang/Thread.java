@@ -16,9 +16,6 @@ public class Thread implements Runnable {
     /** Until the thread begins: the tags that it begins with. */
     public long $lucceTags;
 
-    /** The object for which the thread parks. */
-    volatile Object parkBlocker;
-
     public static native Thread currentThread();
 
     /** Exists only in JDKs with virtual threads. */
