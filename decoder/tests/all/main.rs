@@ -1,6 +1,7 @@
 //! All integration tests of the crate, in one program.
 
 mod calls;
+mod companions;
 mod evidence;
 mod exported;
 mod focus;
