@@ -321,6 +321,15 @@ impl<'x, 'c, 'a, 'p> EditPlanner<'x, 'c, 'a, 'p> {
         for insert in inserts.into_iter().rev() {
             match insert {
                 CodeInsertion::After { helper, site } => self.call_with_site(helper, *site)?,
+                CodeInsertion::AfterLocal {
+                    helper,
+                    site,
+                    local,
+                } => {
+                    self.assembler().aload(*local);
+                    self.require_stack(4);
+                    self.call_with_site(helper, *site)?;
+                }
                 CodeInsertion::AfterNew { helper } => {
                     self.assembler()
                         .load_constant(class_index.unwrap_or_default());
@@ -385,7 +394,7 @@ fn check_insertion(
         | CodeInsertion::MarkClass { .. }
         | CodeInsertion::MarkPair { .. }
         | CodeInsertion::Before { .. } => true,
-        CodeInsertion::After { .. } => opcode::falls_through(op),
+        CodeInsertion::After { .. } | CodeInsertion::AfterLocal { .. } => opcode::falls_through(op),
         CodeInsertion::AfterNew { .. } => op == opcode::NEW,
         CodeInsertion::AfterDup { .. } => is_array || opcode::is_invoke(op),
         CodeInsertion::AfterDup2 { .. } => opcode::is_invoke(op),

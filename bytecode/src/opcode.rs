@@ -23,6 +23,7 @@ pub(crate) const LSTORE_0: u8 = 63;
 pub(crate) const FSTORE_0: u8 = 67;
 pub(crate) const DSTORE_0: u8 = 71;
 pub(crate) const ASTORE_0: u8 = 75;
+pub(crate) const ASTORE_3: u8 = 78;
 pub(crate) const DUP: u8 = 89;
 pub(crate) const DUP2: u8 = 92;
 pub(crate) const IADD: u8 = 96;

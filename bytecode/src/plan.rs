@@ -149,6 +149,16 @@ pub enum CodeInsertion<'p> {
         /// The call site.
         site: i32,
     },
+    /// After an instruction that falls through, if a local holds an object: `aload L; lload N; push site; invokestatic
+    /// H(LC;JI)V`. The plan must ensure the local's type.
+    AfterLocal {
+        /// Takes an object, then `JI`.
+        helper: HelperMethod<'p>,
+        /// The call site.
+        site: i32,
+        /// The local's index.
+        local: u8,
+    },
     /// After a `new`: `ldc class; lload N; invokestatic H(Ljava/lang/Class;J)V`, where `class` is the allocated class.
     AfterNew {
         /// `(Ljava/lang/Class;J)V`

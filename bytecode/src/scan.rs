@@ -18,6 +18,8 @@ pub struct CodeScan<'a> {
     pub allocations: Vec<AllocationInstruction<'a>>,
     /// The bci of every `monitorenter`.
     pub monitors: Vec<u16>,
+    /// Every `monitorenter` directly behind `dup; astore L`, with the local that keeps the object, as compilers write it.
+    pub kept_monitors: Vec<(u16, u8)>,
     /// The bci of every `monitorexit` where an exception continues in a handler that does not cover itself.
     ///
     /// If inserted code throws there, the handler still releases the monitor. In a handler that covers itself, it would
@@ -77,7 +79,16 @@ impl<'a> CodeScan<'a> {
     ) -> Result<Self, BytecodeError> {
         let mut scan = Self::default();
         let mut instructions = code.instructions();
+        // The local of an `astore`, if a `dup` precedes it.
+        let (mut after_dup, mut kept) = (false, None);
         while let Some((instruction, operands)) = instructions.next()? {
+            if let (opcode::MONITORENTER, Some(local)) = (instruction.opcode, kept) {
+                scan.kept_monitors
+                    .push((short_bci(instruction, operands)?, local));
+            }
+            kept =
+                stored_local(instruction.opcode, operands.remaining_bytes()).filter(|_| after_dup);
+            after_dup = instruction.opcode == opcode::DUP;
             scan.scan_instruction(pool, instruction, operands)?;
         }
         if !scan.guarded_exits.is_empty() {
@@ -122,6 +133,15 @@ fn is_guarded(bci: u16, handlers: &[ExceptionHandler]) -> bool {
         && !handlers.iter().any(|handler| {
             covers(handler, handler.handler) && (handler.handler..handler.end).contains(&bci)
         })
+}
+
+/// The local into which the instruction stores an object; `None` for wide indices too.
+fn stored_local(op: u8, operands: &[u8]) -> Option<u8> {
+    match op {
+        opcode::ASTORE => operands.first().copied(),
+        opcode::ASTORE_0..=opcode::ASTORE_3 => Some(op - opcode::ASTORE_0),
+        _ => None,
+    }
 }
 
 /// Whether the instruction stores into local variable 0.

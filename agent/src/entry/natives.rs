@@ -36,7 +36,7 @@ use crate::session::guard::{guard_callback, guard_event, guard_hook_event};
 use crate::stack::frames::StackWalk;
 use crate::stack::tasks::TaskSubmission;
 use crate::stack::{context_scopes, tasks, verify, vm_entry};
-use crate::thread::recent_locks::LockSlot;
+use crate::thread::monitor_waits::LockSlot;
 use crate::thread::tags::TagSet;
 use crate::thread::{OwnState, ThreadState, lifecycle, tag_scope};
 

@@ -20,8 +20,7 @@ use crate::events::{EventSource, HookEvent, lock_holders};
 use crate::stack::{current_location, monitor_location};
 use crate::thread::ThreadState;
 use crate::thread::event_kind::{EventCounterRef, EventKind};
-use crate::thread::monitor_waits::WaitKind;
-use crate::thread::recent_locks::LockSlot;
+use crate::thread::monitor_waits::{LockSlot, WaitKind};
 
 /// Events of the VM.
 const LOCKS: [ti::jvmtiEvent; 4] = [
@@ -133,13 +132,10 @@ pub fn end_wait(
     {
         lock_holders::end_wait(env, slot);
     }
-    let ended = state.waits.end_wait(wait, now);
-    let wait_type = match (wait, ended) {
-        (WaitKind::Enter, Some((EventCounterRef(counter), _))) => Some(counter.event_type()),
-        _ => None,
-    };
-    state.recent_locks.add_lock(wait_type, now);
-    if let Some((counter, passed)) = ended
+    if wait == WaitKind::Notify {
+        state.notified_at.set(now);
+    }
+    if let Some((counter, passed)) = state.waits.end_wait(wait, now)
         && are_waits_counted(agent)
     {
         counter.count_event(agent, env, state, passed);

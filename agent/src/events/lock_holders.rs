@@ -9,9 +9,10 @@
 //! as exact as that of any event. It counts in its own thread: the context is the holder's, the type names the context that
 //! waits, and the value is the time since the wait began.
 //!
-//! A thread that acquired the lock after the wait began did not hold it then. Such a thread has passed a hook before the lock,
-//! or has waited itself. If no hook precedes the release, as in native methods and in classes left as they are, the holder
-//! stays unknown. So does the holder of a wait that finds no slot.
+//! A thread that acquired the lock after the wait began did not hold it then. A hook behind each acquisition reports such a
+//! thread; after a notification, the thread's state has the time. So a release without such a report proves who held the lock.
+//! If no hook precedes the release, as in native methods and in classes left as they are, the holder stays unknown. So does the
+//! holder of a wait that finds no slot.
 //!
 //! Java code reads a word with a bit for each wait without a known holder. Each use of a slot has its turn: a report with
 //! another turn came too late, and is ignored. Turns are odd while the slot is in use.
@@ -37,7 +38,7 @@ use crate::stack::contexts;
 use crate::thread::ThreadState;
 use crate::thread::counter_access::{current_counters, event_counter};
 use crate::thread::event_kind::EventKind;
-use crate::thread::recent_locks::LockSlot;
+use crate::thread::monitor_waits::LockSlot;
 
 /// Maximum number of threads that acquire a lock during one wait. With more, the holder stays unknown.
 const ARRIVALS: usize = 8;
@@ -59,7 +60,6 @@ struct ContendedWait {
     turn: u64,
     /// Nanoseconds of the clock of events.
     since: u64,
-    wait_type: EventTypeId,
     holder_type: EventTypeId,
     /// The holder is known, or cannot be found any more.
     is_decided: bool,
@@ -100,7 +100,6 @@ impl ContendedWait {
         ContendedWait {
             turn: 0,
             since: 0,
-            wait_type: EventTypeId(0),
             holder_type: EventTypeId(0),
             is_decided: false,
             arrivals: [(0, 0); ARRIVALS],
@@ -137,11 +136,11 @@ impl ContendedWait {
             self.is_decided |= fully;
             return ReleaseOutcome::Other;
         }
-        let recent = &thread.state.recent_locks;
-        if recent.may_have_acquired(self.wait_type, self.since) {
+        self.is_decided = true;
+        // No hook reports that a notified thread gets its monitor back.
+        if thread.state.notified_at.get() >= self.since {
             return ReleaseOutcome::Other;
         }
-        self.is_decided = true;
         ReleaseOutcome::Holder {
             holder_type: self.holder_type,
             passed: now.saturating_sub(self.since),
@@ -216,7 +215,6 @@ pub fn begin_wait(
         *wait = ContendedWait {
             turn: wait.turn,
             since,
-            wait_type,
             holder_type,
             ..ContendedWait::new()
         };
@@ -397,7 +395,6 @@ mod lock_holders_tests {
     use crate::memory::address_space::MappedRange;
 
     const HOLDER: EventTypeId = EventTypeId(8);
-    const MAP: EventTypeId = EventTypeId(9);
 
     fn new_state() -> ThreadState {
         let region = MappedRange::from_unmapped(0x1000, 0x1000);
@@ -409,7 +406,6 @@ mod lock_holders_tests {
         ContendedWait {
             turn: 1,
             since: 100,
-            wait_type: MAP,
             holder_type: HOLDER,
             ..ContendedWait::new()
         }
@@ -438,16 +434,15 @@ mod lock_holders_tests {
     }
 
     #[test]
-    fn a_thread_that_waited_itself_is_not_the_holder() {
+    fn a_thread_that_was_notified_later_is_not_the_holder() {
         let state = new_state();
         let thread = ReportingThread::new(&state);
-        state.recent_locks.add_lock(Some(EventTypeId(7)), 110);
+        state.notified_at.set(99);
         assert_eq!(new_wait().release_lock(thread, 150, false), held_for(50));
-        state.recent_locks.add_lock(Some(MAP), 120);
+        state.notified_at.set(100);
         let mut wait = new_wait();
         assert_eq!(wait.release_lock(thread, 150, false), ReleaseOutcome::Other);
-        // The next one may still be.
-        assert!(wait.is_open(1));
+        assert!(!wait.is_open(1));
     }
 
     #[test]

@@ -16,7 +16,6 @@ pub mod lifecycle;
 pub mod monitor_waits;
 pub mod names;
 pub mod recent_counters;
-pub mod recent_locks;
 pub mod tag_scope;
 pub mod tags;
 pub mod thread_counters;
@@ -40,8 +39,7 @@ use crate::memory::slots::{Slot, SlotRange};
 use crate::thread::alive_threads::{AliveThread, AliveThreads};
 use crate::thread::coverage::CoverageTracker;
 use crate::thread::event_kind::EventCounterRef;
-use crate::thread::monitor_waits::MonitorWaits;
-use crate::thread::recent_locks::{LockSlot, RecentLocks};
+use crate::thread::monitor_waits::{LockSlot, MonitorWaits};
 use crate::thread::tags::{OpenTags, TagRegistry};
 use crate::thread::thread_counters::{ThreadCounterPool, ThreadCounters};
 use crate::tracking::{ContextTracking, ThreadTracking};
@@ -171,7 +169,8 @@ pub struct ThreadState {
     pub waits: MonitorWaits<EventCounterRef>,
     /// The slot of the wait for a monitor whose holder is to be found: see `events::lock_holders`.
     pub contended_slot: Cell<Option<LockSlot>>,
-    pub recent_locks: RecentLocks,
+    /// When the thread last got a monitor back after waiting for a notification.
+    pub notified_at: Cell<u64>,
     /// The origin of an exception that a handler of the agent is rethrowing.
     pub rethrown_at: Cell<Option<EventLocation>>,
     /// The thread's entry among living threads, if its origin is known.
@@ -228,7 +227,7 @@ impl ThreadState {
             is_virtual,
             waits: MonitorWaits::default(),
             contended_slot: Cell::new(None),
-            recent_locks: RecentLocks::default(),
+            notified_at: Cell::new(0),
             rethrown_at: Cell::new(None),
             alive: None,
             origin: ContextId::UNKNOWN,

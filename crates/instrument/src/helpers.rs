@@ -87,7 +87,7 @@ helpers! {
     END_REQUEST = REQUESTS("endRequest", "(J)V");
     /// If the VM may have called the method.
     END_REQUEST_FROM_VM = REQUESTS("endRequestFromVm", "(J)V");
-    /// Before a thread acquires a lock and before it releases one.
+    /// Behind the acquisition of a lock, and before its release.
     ACQUIRE_LOCK = LOCKS("acquireLock", "(Ljava/lang/Object;JI)V");
     RELEASE_LOCK = LOCKS("releaseLock", "(Ljava/lang/Object;JI)V");
     /// Behind a change of the thread that owns a lock of `java.util.concurrent`.

@@ -310,9 +310,14 @@ fn insertions_at(
             site,
         }],
         HookSiteKind::Call | HookSiteKind::Monitor => vec![mark],
-        HookSiteKind::FollowedMonitor => {
-            let helper = ACQUIRE_LOCK;
-            vec![mark, CodeInsertion::MarkTop { helper, site }]
+        HookSiteKind::FollowedMonitor(local) => {
+            let (helper, local) = (ACQUIRE_LOCK, *local);
+            let acquired = CodeInsertion::AfterLocal {
+                helper,
+                site,
+                local,
+            };
+            vec![mark, acquired]
         }
         HookSiteKind::FrameHiding => vec![REDIRECT_HIDING],
         HookSiteKind::AgentQuery => vec![mark, REDIRECT_ASKING],

@@ -5,14 +5,17 @@ use std::path::Path;
 
 use lucce_decoder::{ContextId, Profile, list_lock_pairs, list_started_threads};
 use lucce_testkit::{HEADER, Ids};
-use lucce_tracelog::{
-    EndRecord, EventType, EventTypeId, StatRecord, ThreadId, lock_holder_detail,
-};
+use lucce_tracelog::{EndRecord, EventType, EventTypeId, StatRecord, ThreadId, lock_holder_detail};
 
 /// Context, type, number of events and the sum of their values.
 type Row = (char, u32, u64, u64);
 
-fn write_log(path: &Path, types: impl Fn(&Ids) -> Vec<(&'static str, &'static str, String)>, rows: &[Row], millis: u64) -> Ids {
+fn write_log(
+    path: &Path,
+    types: impl Fn(&Ids) -> Vec<(&'static str, &'static str, String)>,
+    rows: &[Row],
+    millis: u64,
+) -> Ids {
     let (mut writer, ids) = lucce_testkit::running(path);
     for (id, (kind, unit, detail)) in (1..).zip(types(&ids)) {
         let event = EventType {
@@ -23,14 +26,17 @@ fn write_log(path: &Path, types: impl Fn(&Ids) -> Vec<(&'static str, &'static st
         };
         writer.append(event).unwrap();
     }
-    let cells = writer.add_event_counters(ThreadId(2), rows.len() as u32).unwrap();
+    let cells = writer
+        .add_event_counters(ThreadId(2), rows.len() as u32)
+        .unwrap();
     for (cell, (name, event, count, value)) in cells.iter().zip(rows) {
         cell.claim(ids[name], EventTypeId(*event));
         for number in 0..*count {
             cell.count_event(if number == 0 { *value } else { 0 });
         }
         if *count == 0 {
-            cell.value.store(value.to_le(), std::sync::atomic::Ordering::Relaxed);
+            cell.value
+                .store(value.to_le(), std::sync::atomic::Ordering::Relaxed);
         }
     }
     if millis > 0 {
@@ -82,7 +88,15 @@ fn pairs_have_the_waiting_context_and_the_holder() {
     let found: Vec<_> = pairs
         .pairs
         .iter()
-        .map(|pair| (&*pair.lock, pair.waiting.stack, pair.holder.stack, pair.waits, pair.held_ns))
+        .map(|pair| {
+            (
+                &*pair.lock,
+                pair.waiting.stack,
+                pair.holder.stack,
+                pair.waits,
+                pair.held_ns,
+            )
+        })
         .collect();
     let [a, b, c, f] = ['A', 'B', 'C', 'F'].map(|name| stack(ids[&name]));
     let lock = "java.util.concurrent.locks.ReentrantLock$NonfairSync";
@@ -100,7 +114,10 @@ fn pairs_have_the_waiting_context_and_the_holder() {
     assert_eq!(pairs.main_holder("java.lang.Object"), pairs.pairs.first());
     // They are no events.
     let kinds = profile.counted_kinds();
-    let kinds: BTreeMap<_, _> = kinds.into_iter().map(|kind| (kind.name, kind.count)).collect();
+    let kinds: BTreeMap<_, _> = kinds
+        .into_iter()
+        .map(|kind| (kind.name, kind.count))
+        .collect();
     assert_eq!(kinds.get("lock"), Some(&20));
     assert!(!kinds.contains_key("lock-holder"));
 }
@@ -134,7 +151,15 @@ fn living_threads_have_ages() {
         let found: Vec<_> = threads
             .rows
             .iter()
-            .map(|row| (row.start.stack, row.started, row.alive, row.ended(), row.oldest_ms))
+            .map(|row| {
+                (
+                    row.start.stack,
+                    row.started,
+                    row.alive,
+                    row.ended(),
+                    row.oldest_ms,
+                )
+            })
             .collect();
         let [a, f] = ['A', 'F'].map(|name| profile.decode_trace(ids[&name]).unwrap().stack);
         assert_eq!(found, [(a, 5, 2, 3, Some(oldest)), (f, 1, 0, 1, None)]);

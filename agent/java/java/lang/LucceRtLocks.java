@@ -33,7 +33,7 @@ public final class LucceRtLocks {
         static final long BLOCKER = Memory.U.objectFieldOffset(Thread.class, "parkBlocker");
     }
 
-    /** The current thread acquires the lock next, or has just acquired it. */
+    /** The current thread has just acquired the lock. */
     @Hidden @ForceInline
     public static void acquireLock(Object lock, long p, int site) {
         if (LIVE && waits() != 0) reportAcquired(lock);

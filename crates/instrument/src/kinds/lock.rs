@@ -3,9 +3,9 @@
 //! The VM reports monitors; a hook publishes the site before `monitorenter`. Calls that park a thread are replaced by a
 //! helper that parks it.
 //!
-//! While threads wait, hooks also report who acquires and releases the lock: around `monitorenter` and `monitorexit`, at the
-//! entry and the returns of synchronized methods, and where a lock of `java.util.concurrent` changes its owner. A release that
-//! no hook precedes leaves the holder unknown.
+//! While threads wait, hooks also report who has acquired a lock and who releases it: behind `monitorenter` and before
+//! `monitorexit`, at the entry and the returns of synchronized methods, and where a lock of `java.util.concurrent` changes its
+//! owner. A release that no hook precedes leaves the holder unknown.
 
 use lucce_bytecode::{CodeInsertion, HelperMethod, MethodCall, return_bcis};
 
@@ -118,10 +118,12 @@ impl LockHook {
 const SYNCHRONIZED: u16 = 0x20;
 
 /// Returns the places where the method acquires and releases locks, apart from `monitorenter`.
-fn find_lock_places(at: &AnalyzedMethod<'_>) -> Vec<HookPlace> {
+///
+/// `is_followed`: a hook reports the acquisition of each monitor of its blocks.
+fn find_lock_places(at: &AnalyzedMethod<'_>, is_followed: bool) -> Vec<HookPlace> {
     /// The first class file version whose `ldc` loads a class.
     const LOADS_CLASSES: u16 = 49;
-    let exits = at.scan.guarded_exits.iter();
+    let exits = at.scan.guarded_exits.iter().filter(|_| is_followed);
     let mut places: Vec<_> = exits
         .map(|bci| LockHook::MonitorExit.place_at(*bci))
         .collect();
@@ -180,19 +182,30 @@ impl EventHooks for LockHooks {
     }
 
     fn find_places(&self, at: &AnalyzedMethod<'_>) -> Vec<HookPlace> {
-        // In a constructor, the object may be uninitialized.
-        let is_followed = at.method.name != "<init>";
-        let monitors = at.scan.monitors.iter().map(|bci| HookPlace {
-            bci: *bci,
-            kind: match is_followed {
-                true => HookSiteKind::FollowedMonitor,
-                false => HookSiteKind::Monitor,
-            },
-        });
-        let mut places: Vec<_> = monitors.collect();
-        if is_followed {
-            places.extend(find_lock_places(at));
-        }
+        let scan = at.scan;
+        // In a constructor, the object may be uninitialized. Without a hook behind each acquisition, releases prove nothing.
+        let is_followed =
+            at.method.name != "<init>" && scan.kept_monitors.len() == scan.monitors.len();
+        let mut places: Vec<_> = match is_followed {
+            true => {
+                let kept = scan.kept_monitors.iter();
+                kept.map(|(bci, local)| HookPlace {
+                    bci: *bci,
+                    kind: HookSiteKind::FollowedMonitor(*local),
+                })
+                .collect()
+            }
+            false => {
+                let monitors = scan.monitors.iter();
+                monitors
+                    .map(|bci| HookPlace {
+                        bci: *bci,
+                        kind: HookSiteKind::Monitor,
+                    })
+                    .collect()
+            }
+        };
+        places.extend(find_lock_places(at, is_followed));
         places
     }
 
