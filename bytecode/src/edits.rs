@@ -104,11 +104,13 @@ pub(crate) struct EditPlanner<'x, 'c, 'a, 'p> {
     inserts: Peekable<Iter<'x, (u16, CodeInsertion<'p>)>>,
     /// The new local variable.
     local: u16,
+    /// The index of the class's own `Class` constant.
+    this_class: u16,
 }
 
 impl<'x, 'c, 'a, 'p> EditPlanner<'x, 'c, 'a, 'p> {
     pub(crate) fn new(
-        local: u16,
+        (local, this_class): (u16, u16),
         plan: &'x MethodPlan<'p>,
         pool: &'x mut PoolAdditions<'c, 'a, 'p>,
         edits: &'x mut CodeEdits,
@@ -116,6 +118,7 @@ impl<'x, 'c, 'a, 'p> EditPlanner<'x, 'c, 'a, 'p> {
         let mut planner = Self {
             inserts: plan.inserts.iter().peekable(),
             local,
+            this_class,
             pool,
             edits,
             plan,
@@ -280,6 +283,12 @@ impl<'x, 'c, 'a, 'p> EditPlanner<'x, 'c, 'a, 'p> {
                 self.require_stack(4);
                 self.call_with_site(helper, *site)
             }
+            CodeInsertion::MarkClass { helper, site } => {
+                let class = self.this_class;
+                self.assembler().load_constant(class);
+                self.require_stack(4);
+                self.call_with_site(helper, *site)
+            }
             CodeInsertion::MarkPair { helper, site } => {
                 self.assembler().emit_op(opcode::DUP2);
                 self.require_stack(5);
@@ -312,6 +321,15 @@ impl<'x, 'c, 'a, 'p> EditPlanner<'x, 'c, 'a, 'p> {
         for insert in inserts.into_iter().rev() {
             match insert {
                 CodeInsertion::After { helper, site } => self.call_with_site(helper, *site)?,
+                CodeInsertion::AfterLocal {
+                    helper,
+                    site,
+                    local,
+                } => {
+                    self.assembler().aload(*local);
+                    self.require_stack(4);
+                    self.call_with_site(helper, *site)?;
+                }
                 CodeInsertion::AfterNew { helper } => {
                     self.assembler()
                         .load_constant(class_index.unwrap_or_default());
@@ -373,9 +391,10 @@ fn check_insertion(
         | CodeInsertion::MarkTwo { .. }
         | CodeInsertion::MarkLocal { .. }
         | CodeInsertion::MarkTop { .. }
+        | CodeInsertion::MarkClass { .. }
         | CodeInsertion::MarkPair { .. }
         | CodeInsertion::Before { .. } => true,
-        CodeInsertion::After { .. } => opcode::falls_through(op),
+        CodeInsertion::After { .. } | CodeInsertion::AfterLocal { .. } => opcode::falls_through(op),
         CodeInsertion::AfterNew { .. } => op == opcode::NEW,
         CodeInsertion::AfterDup { .. } => is_array || opcode::is_invoke(op),
         CodeInsertion::AfterDup2 { .. } => opcode::is_invoke(op),

@@ -121,6 +121,14 @@ pub enum CodeInsertion<'p> {
         /// The call site.
         site: i32,
     },
+    /// Before the instruction: `ldc class; lload N; push site; invokestatic H(LC;JI)V`, where `class` is the changed class.
+    /// Needs class file version 49 (JVMS 6.5, `ldc`).
+    MarkClass {
+        /// Takes an object, then `JI`.
+        helper: HelperMethod<'p>,
+        /// The call site.
+        site: i32,
+    },
     /// Before the instruction, if two ints are on the stack: `dup2; lload N; push site; invokestatic H(IIJI)V`. The
     /// plan must ensure the types.
     MarkPair {
@@ -140,6 +148,16 @@ pub enum CodeInsertion<'p> {
         helper: HelperMethod<'p>,
         /// The call site.
         site: i32,
+    },
+    /// After an instruction that falls through, if a local holds an object: `aload L; lload N; push site; invokestatic
+    /// H(LC;JI)V`. The plan must ensure the local's type.
+    AfterLocal {
+        /// Takes an object, then `JI`.
+        helper: HelperMethod<'p>,
+        /// The call site.
+        site: i32,
+        /// The local's index.
+        local: u8,
     },
     /// After a `new`: `ldc class; lload N; invokestatic H(Ljava/lang/Class;J)V`, where `class` is the allocated class.
     AfterNew {

@@ -290,7 +290,12 @@ impl<'c, 'a, 'p> ClassRewriter<'c, 'a, 'p> {
         out: &mut Vec<u8>,
     ) -> Result<(), BytecodeError> {
         self.edits.clear();
-        let planner = EditPlanner::new(local, plan, &mut self.pool, &mut self.edits)?;
+        let planner = EditPlanner::new(
+            (local, self.class.this_class),
+            plan,
+            &mut self.pool,
+            &mut self.edits,
+        )?;
         self.layout.decode_code(code, planner)?;
         self.layout.arrange_code(code, &self.edits, self.branches)?;
         let max_stack = grow_limit(code.max_stack, self.edits.extra_stack(), code)?;

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::code::CodeAttribute;
+use crate::code::{CodeAttribute, ExceptionHandler};
 use crate::error::{BytecodeError, BytecodeErrorKind};
 use crate::mutf8;
 use crate::opcode::{self, Instruction};
@@ -18,6 +18,15 @@ pub struct CodeScan<'a> {
     pub allocations: Vec<AllocationInstruction<'a>>,
     /// The bci of every `monitorenter`.
     pub monitors: Vec<u16>,
+    /// Every `monitorenter` directly behind `dup; astore L`, with the local that keeps the object, as compilers write it.
+    pub kept_monitors: Vec<(u16, u8)>,
+    /// The bci of every `monitorexit` where an exception continues in a handler that does not cover itself.
+    ///
+    /// If inserted code throws there, the handler still releases the monitor. In a handler that covers itself, it would
+    /// throw again and again.
+    pub guarded_exits: Vec<u16>,
+    /// Whether an instruction writes local variable 0.
+    pub writes_first_local: bool,
     /// Whether the code may jump backwards, other than to a handler.
     pub has_loops: bool,
     /// `(bci, line)` sorted by bci, merged from all line number tables.
@@ -70,8 +79,21 @@ impl<'a> CodeScan<'a> {
     ) -> Result<Self, BytecodeError> {
         let mut scan = Self::default();
         let mut instructions = code.instructions();
+        // The local of an `astore`, if a `dup` precedes it.
+        let (mut after_dup, mut kept) = (false, None);
         while let Some((instruction, operands)) = instructions.next()? {
+            if let (opcode::MONITORENTER, Some(local)) = (instruction.opcode, kept) {
+                scan.kept_monitors
+                    .push((short_bci(instruction, operands)?, local));
+            }
+            kept =
+                stored_local(instruction.opcode, operands.remaining_bytes()).filter(|_| after_dup);
+            after_dup = instruction.opcode == opcode::DUP;
             scan.scan_instruction(pool, instruction, operands)?;
+        }
+        if !scan.guarded_exits.is_empty() {
+            let handlers: Vec<_> = code.exception_handlers().collect::<Result<_, _>>()?;
+            scan.guarded_exits.retain(|bci| is_guarded(*bci, &handlers));
         }
         scan.lines = read_line_numbers(pool, code)?;
         Ok(scan)
@@ -92,9 +114,47 @@ impl<'a> CodeScan<'a> {
                     .push(read_allocation(pool, instruction, operands)?);
             }
             opcode::MONITORENTER => self.monitors.push(short_bci(instruction, operands)?),
+            opcode::MONITOREXIT => self.guarded_exits.push(short_bci(instruction, operands)?),
+            op if writes_first_local(op, operands.remaining_bytes()) => {
+                self.writes_first_local = true;
+            }
             op => self.has_loops |= jumps_back(op, operands.remaining_bytes()),
         }
         Ok(())
+    }
+}
+
+/// Whether a handler for every exception covers `bci`, and no handler that covers itself contains it.
+fn is_guarded(bci: u16, handlers: &[ExceptionHandler]) -> bool {
+    let covers = |handler: &ExceptionHandler, bci| (handler.start..handler.end).contains(&bci);
+    let catches_all = |handler: &&ExceptionHandler| handler.catch_type == 0;
+    let mut all = handlers.iter().filter(catches_all);
+    all.any(|handler| covers(handler, bci))
+        && !handlers.iter().any(|handler| {
+            covers(handler, handler.handler) && (handler.handler..handler.end).contains(&bci)
+        })
+}
+
+/// The local into which the instruction stores an object; `None` for wide indices too.
+fn stored_local(op: u8, operands: &[u8]) -> Option<u8> {
+    match op {
+        opcode::ASTORE => operands.first().copied(),
+        opcode::ASTORE_0..=opcode::ASTORE_3 => Some(op - opcode::ASTORE_0),
+        _ => None,
+    }
+}
+
+/// Whether the instruction stores into local variable 0.
+fn writes_first_local(op: u8, operands: &[u8]) -> bool {
+    match op {
+        opcode::ISTORE..=opcode::ASTORE => operands.first() == Some(&0),
+        opcode::WIDE => matches!(operands, [opcode::ISTORE..=opcode::ASTORE, 0, 0, ..]),
+        opcode::ISTORE_0
+        | opcode::LSTORE_0
+        | opcode::FSTORE_0
+        | opcode::DSTORE_0
+        | opcode::ASTORE_0 => true,
+        _ => false,
     }
 }
 
@@ -339,6 +399,49 @@ mod scan_tests {
             assert_eq!(drops_exception(code, 0), is_dropped, "{code:?}");
             let shifted = [&[opcode::RETURN, opcode::RETURN], code].concat();
             assert_eq!(drops_exception(&shifted, 2), is_dropped, "{code:?}");
+        }
+    }
+
+    /// What javac makes of `synchronized (x) { … }`: the handler covers its own `monitorexit`.
+    #[test]
+    fn the_release_of_a_handler_that_covers_itself_is_not_guarded() {
+        let handler = |start, end, handler| ExceptionHandler {
+            start,
+            end,
+            handler,
+            catch_type: 0,
+        };
+        let handlers = [handler(4, 14, 17), handler(17, 20, 17)];
+        assert!(is_guarded(12, &handlers));
+        assert!(!is_guarded(19, &handlers));
+        assert!(!is_guarded(14, &handlers));
+        // A handler for one type of exception is none for the others.
+        let typed = ExceptionHandler {
+            catch_type: 7,
+            ..handler(4, 14, 17)
+        };
+        assert!(!is_guarded(12, &[typed]));
+    }
+
+    #[test]
+    fn stores_into_the_first_local_are_found() {
+        for (op, operands) in [
+            (opcode::ASTORE_0, &[][..]),
+            (opcode::LSTORE_0, &[]),
+            (opcode::ASTORE, &[0]),
+            (opcode::ISTORE, &[0]),
+            (opcode::WIDE, &[opcode::ASTORE, 0, 0]),
+        ] {
+            assert!(writes_first_local(op, operands), "{op} {operands:?}");
+        }
+        for (op, operands) in [
+            (opcode::ALOAD_0, &[][..]),
+            (opcode::ASTORE_0 + 1, &[]),
+            (opcode::ASTORE, &[1]),
+            (opcode::WIDE, &[opcode::ASTORE, 1, 0]),
+            (opcode::WIDE, &[opcode::ALOAD, 0, 0]),
+        ] {
+            assert!(!writes_first_local(op, operands), "{op} {operands:?}");
         }
     }
 }

@@ -5,9 +5,12 @@
 
 use std::collections::BTreeMap;
 
+use lucce_callgraph::ContextId;
 use lucce_options::KindDescriptor;
-use lucce_options::kinds::{ALLOCATIONS, BYTES, FOLLOWED_OBJECTS, LIVE_OBJECTS, NANOS};
-use lucce_tracelog::{EventType, EventTypeId};
+use lucce_options::kinds::{
+    ALLOCATIONS, BYTES, FOLLOWED_OBJECTS, LIVE_OBJECTS, LOCK_HOLDERS, NANOS,
+};
+use lucce_tracelog::{EventType, EventTypeId, split_lock_holder_detail};
 
 use crate::code::type_name;
 
@@ -29,6 +32,8 @@ pub struct TypeInfo {
     pub unit: String,
     /// A Java type name, or other text.
     pub detail: Option<String>,
+    /// For holders of locks: the context that waits.
+    pub waiting: Option<ContextId>,
 }
 
 /// All types by id, with [`ALLOCATION`].
@@ -86,6 +91,7 @@ impl Default for EventTypeTable {
             kind: ALLOC.name.into(),
             unit: ALLOC.unit.into(),
             detail: None,
+            waiting: None,
         };
         EventTypeTable(BTreeMap::from([(ALLOCATION, allocation)]))
     }
@@ -94,10 +100,17 @@ impl Default for EventTypeTable {
 impl EventTypeTable {
     /// Adds a type. `false`: the id already has another meaning.
     pub(crate) fn add_type(&mut self, event: EventType<'_>) -> bool {
+        let holder =
+            split_lock_holder_detail(&event.detail).filter(|_| LOCK_HOLDERS.is_kind(&event.kind));
+        let (detail, waiting) = match holder {
+            Some((wait, context)) => (wait, Some(context)),
+            None => (&*event.detail, None),
+        };
         let info = TypeInfo {
+            detail: (!detail.is_empty()).then(|| readable_detail(detail)),
+            waiting,
             kind: event.kind.into(),
             unit: event.unit.into(),
-            detail: (!event.detail.is_empty()).then(|| readable_detail(&event.detail)),
         };
         *self.0.entry(event.id).or_insert(info.clone()) == info
     }
@@ -105,6 +118,10 @@ impl EventTypeTable {
     #[must_use]
     pub fn get(&self, event: EventTypeId) -> Option<&TypeInfo> {
         self.0.get(&event)
+    }
+
+    pub(crate) fn has_kind(&self, kind: &str) -> bool {
+        self.0.values().any(|info| info.kind == kind)
     }
 
     pub(crate) fn is_of_kind(&self, event: EventTypeId, kind: &str) -> bool {

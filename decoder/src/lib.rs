@@ -11,6 +11,7 @@
 //! - contexts: `scope` (classes whose frames are shown), `context_walk` (folds frames of contexts), `call_tree` (calling context
 //!   tree), `fingerprint` (content ids of traces), `traces` (a call tree with names),
 //!   `contexts` (events by trace), `context_focus` (their own code), `origins` (who started a thread), `idle` (threads that wait for work), `tags` (of the program)
+//! - locks and threads: `lock_pairs` (who waits for whom), `started_threads` (who started the threads that live)
 //! - sums: `measure` (what is summed, by what), `kind_totals` (by kind), `coverage` (counted bytes divided by allocated bytes), `recorded_options` (the run's options),
 //!   `collapsed` (stacks for flame graphs)
 //! - time: `stream_events` (single events with their times), `bursts`, `delta` (counters since the last reading of a running JVM)
@@ -52,6 +53,7 @@ mod fingerprint;
 mod traces;
 
 mod origins;
+mod started_threads;
 
 mod bursts;
 mod stream_events;
@@ -62,6 +64,7 @@ mod contexts;
 mod coverage;
 
 mod kind_totals;
+mod lock_pairs;
 mod recorded_options;
 mod tags;
 
@@ -100,6 +103,7 @@ pub use frame_fold::{FoldedFrames, FoldedLine, FrameDisplay, MIN_TRACE_LINES, sh
 pub use idle::{IdleContexts, find_idle_contexts};
 pub use kinds::{ALLOC, ALLOCATION, EventTypeTable, KindTotal, LEAK, TypeInfo};
 pub use leaks::{LeakAnalysis, LeakFinding, LeakSuspect, SuspectVerdict, analyze_leaks};
+pub use lock_pairs::{LockPair, LockPairs, list_lock_pairs};
 pub use lucce_callgraph::{ContextId, DecodeError, MethodId, SiteId};
 pub use lucce_options::KindDescriptor;
 pub use lucce_stream::{EventStream, StreamEvent, events_path};
@@ -118,6 +122,7 @@ pub use profile::{
 };
 pub use recorded_options::{list_recorded_kinds, read_recorded_options};
 pub use source::{LogSource, read_header};
+pub use started_threads::{StartedThreads, ThreadStarts, list_started_threads};
 pub use stream_events::{
     EventExplanation, EventWindow, check_same_run, count_streamed_events, count_unstreamed_events,
     explain_event,

@@ -12,6 +12,7 @@ use std::time::Instant;
 
 use lucce_callgraph::{ContextLayout, MethodId, VersionedGraph};
 use lucce_filter::PatternList;
+use lucce_options::kinds::{ALIVE_THREADS, LOCK_HOLDERS};
 use lucce_tracelog::{
     AllocationCounters, COMMAND, EventCounters, InMemoryLog, LogDamage, LogEntry, LogFile,
     LogHeader, LogItem, LogRecord, LogTotals, OpenError, SealState, ThreadId, VmCounters,
@@ -55,7 +56,7 @@ impl Profile {
         log.for_each_item(|item| profile.add_item(item, &mut shares, tick))?;
         let is_settled = log.is_settled()?;
         profile.drop_impossible_counters(&mut shares);
-        profile.events = ContextCounters::new(shares);
+        profile.set_counters(shares);
         profile.size = log.size();
         profile.classify_code(&PatternList::default());
         Ok(is_settled.then_some(profile))
@@ -74,7 +75,7 @@ impl Profile {
             }
         }
         profile.drop_impossible_counters(&mut shares);
-        profile.events = ContextCounters::new(shares);
+        profile.set_counters(shares);
         profile.classify_code(&PatternList::default());
         Ok(profile)
     }
@@ -90,6 +91,18 @@ impl Profile {
         let found = find_class_origins(self, app);
         self.own_places = found.own_places;
         self.code.set_class_origins(&found.origins);
+    }
+
+    /// Sets the counters. Holders of locks and living threads are no events of their own.
+    fn set_counters(&mut self, counters: Vec<ContextCounter>) {
+        let is_alive =
+            |counter: &ContextCounter| self.types.is_of_kind(counter.event, ALIVE_THREADS.name);
+        let (alive, counters) = counters.into_iter().partition(is_alive);
+        self.alive_threads = alive;
+        let all = ContextCounters::new(counters);
+        let is_holder =
+            |counter: &ContextCounter| self.types.is_of_kind(counter.event, LOCK_HOLDERS.name);
+        (self.lock_holders, self.events) = all.partition_counters(is_holder);
     }
 
     /// Adds a record or a block of counters. `Break`: the log is damaged here.
@@ -444,6 +457,8 @@ fn empty_profile(header: &LogHeader, size: u64) -> Result<Profile, OpenError> {
         marks: RunMarks::default(),
         interval: None,
         types: EventTypeTable::default(),
+        lock_holders: ContextCounters::default(),
+        alive_threads: Vec::new(),
         threads: Default::default(),
         origins: Default::default(),
         tags: Default::default(),

@@ -17,7 +17,7 @@ use lucce_tracelog::{
 
 use crate::code::CodeSymbols;
 use crate::escape::EscapedText;
-use crate::events::ContextCounters;
+use crate::events::{ContextCounter, ContextCounters};
 use crate::followed_objects::FollowedObjects;
 use crate::frame::StackFrame;
 use crate::kinds::EventTypeTable;
@@ -42,6 +42,10 @@ pub struct Profile {
     /// The marks between which events are counted. `None`: all events of the run.
     pub interval: Option<RunInterval>,
     pub types: EventTypeTable,
+    /// Counters of holders of locks: see [`crate::lock_pairs`].
+    pub(crate) lock_holders: ContextCounters,
+    /// Counters of living threads, one for each thread: see [`crate::started_threads`].
+    pub(crate) alive_threads: Vec<ContextCounter>,
     pub threads: HashMap<ThreadId, ProfileThread>,
     /// The contexts that started a thread, or several threads of one name in turn.
     pub origins: BTreeMap<ThreadId, Vec<ContextId>>,

@@ -31,6 +31,7 @@ mod jdk_facts;
 mod junit;
 mod leak_suite;
 mod leaks;
+mod lock_holders;
 mod log_lines;
 mod loss;
 mod marks;
@@ -176,6 +177,7 @@ fn all(setup: &'static Setup) -> Vec<Test> {
         shop::tests(setup),
         explain::tests(setup),
         leaks::tests(setup),
+        lock_holders::tests(setup),
         native_api::tests(setup),
         bursts::tests(setup),
         delays::tests(setup),

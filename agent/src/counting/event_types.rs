@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 
 use jvmti_bindings::sys::jni::jobject;
 use lucce_callgraph::ContextId;
-use lucce_instrument::kinds::ALLOC;
+use lucce_instrument::kinds::{ALLOC, is_companion_kind};
 use lucce_tracelog::{EventType, EventTypeId};
 
 use crate::counting::CountingParts;
@@ -85,10 +85,13 @@ impl EventTypes {
             .collect()
     }
 
-    /// The kind of each type.
+    /// The kind of each type of events.
     pub fn kinds_by_id(&self) -> HashMap<EventTypeId, String> {
         let types = self.0.lock();
-        let kinds = types.iter().map(|((kind, _), id)| (*id, kind.clone()));
+        let kinds = types
+            .iter()
+            .filter(|((kind, _), _)| !is_companion_kind(kind));
+        let kinds = kinds.map(|((kind, _), id)| (*id, kind.clone()));
         kinds.collect()
     }
 }

@@ -12,7 +12,7 @@ use std::sync::atomic::Ordering;
 
 use jvmti_bindings::sys::jni::{JNIEnv, jboolean, jclass, jint, jlong, jobject, jvalue};
 use lucce_callgraph::{ContextId, MethodId, SiteId};
-use lucce_instrument::kinds::{ALLOC, REQUEST};
+use lucce_instrument::kinds::{ALLOC, LOCK, REQUEST};
 
 use lucce_jvmti::JniEnvironment;
 
@@ -25,7 +25,7 @@ use crate::entry::java_api::with_switched_counters;
 use crate::events;
 use crate::events::HookEvent;
 use crate::events::exception_trace::{ThrownException, TraceAction};
-use crate::events::request;
+use crate::events::{lock, lock_holders, request};
 use crate::memory::counter::increment_counter;
 use crate::memory::event_mask;
 use crate::memory::slots::Slot;
@@ -36,6 +36,7 @@ use crate::session::guard::{guard_callback, guard_event, guard_hook_event};
 use crate::stack::frames::StackWalk;
 use crate::stack::tasks::TaskSubmission;
 use crate::stack::{context_scopes, tasks, verify, vm_entry};
+use crate::thread::monitor_waits::LockSlot;
 use crate::thread::tags::TagSet;
 use crate::thread::{OwnState, ThreadState, lifecycle, tag_scope};
 
@@ -706,6 +707,73 @@ pub extern "system" fn Java_java_lang_LucceRtNatives_recordHookEvent(
             };
             let env = agent.core.jni_env(env);
             events::record_hook_event(agent.counting_parts(), env, state, kind, event);
+        }
+    });
+}
+
+/// The current thread parks until a lock has no owner: see [`lock::begin_owned_wait`]. Returns the wait's slot plus 1.
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_java_lang_LucceRtNatives_beginOwnedWait(
+    env: *mut JNIEnv,
+    _: jclass,
+    own: OwnState,
+    lock: jobject,
+    number: jlong,
+) -> jint {
+    let mut begun = 0;
+    guard_hook_event(LOCK.mask_bit, env, (own, lock), |agent, env, state| {
+        let number = ContextId(number as u64);
+        let slot = lock::begin_owned_wait(agent.counting_parts(), env, state, lock, number);
+        begun = slot.map_or(0, |LockSlot(slot)| slot as jint + 1);
+    });
+    begun
+}
+
+/// The wait with the slot `wait` - 1 ends.
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_java_lang_LucceRtNatives_endOwnedWait(
+    env: *mut JNIEnv,
+    _: jclass,
+    wait: jint,
+) {
+    guard_callback((), |agent| {
+        if let Ok(slot) = usize::try_from(i64::from(wait) - 1) {
+            lock_holders::end_wait(agent.core.jni_env(env), LockSlot(slot));
+        }
+    });
+}
+
+/// The current thread acquires the lock for which another one waits: see [`lock_holders::note_acquired`].
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_java_lang_LucceRtNatives_noteAcquired(
+    _: *mut JNIEnv,
+    _: jclass,
+    own: OwnState,
+    slot: jint,
+    turn: jlong,
+) {
+    guard_event(LOCK.mask_bit, |_| {
+        if let Some(state) = own.get() {
+            lock_holders::note_acquired(state, slot as usize, turn as u64);
+        }
+    });
+}
+
+/// The current thread releases that lock: see [`lock_holders::note_released`].
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_java_lang_LucceRtNatives_noteReleased(
+    env: *mut JNIEnv,
+    _: jclass,
+    own: OwnState,
+    slot: jint,
+    turn: jlong,
+    number: jlong,
+) {
+    guard_event(LOCK.mask_bit, |agent| {
+        if let Some(state) = own.get() {
+            let (parts, env) = (agent.counting_parts(), agent.core.jni_env(env));
+            let wait = (slot as usize, turn as u64);
+            lock_holders::note_released(parts, env, state, wait, ContextId(number as u64));
         }
     });
 }

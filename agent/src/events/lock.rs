@@ -10,17 +10,17 @@ use jvmti_bindings::sys::jvmti as ti;
 use lucce_callgraph::ContextId;
 use lucce_instrument::EventKindInfo;
 use lucce_instrument::kinds::{LOCK, LOCK_WAITS};
-use lucce_jvmti::{FieldId, JniEnvironment};
+use lucce_jvmti::{FieldId, JniEnvironment, clock};
 
 use crate::counting::CountingParts;
 use crate::counting::counter_lookup::{
     find_counter, find_counter_by_number, find_counter_here, verify_location,
 };
-use crate::events::{EventSource, HookEvent};
+use crate::events::{EventSource, HookEvent, lock_holders};
 use crate::stack::{current_location, monitor_location};
 use crate::thread::ThreadState;
 use crate::thread::event_kind::{EventCounterRef, EventKind};
-use crate::thread::monitor_waits::WaitKind;
+use crate::thread::monitor_waits::{LockSlot, WaitKind};
 
 /// Events of the VM.
 const LOCKS: [ti::jvmtiEvent; 4] = [
@@ -94,7 +94,30 @@ pub fn begin_wait(
         WaitKind::Enter => find_enter_counter(agent, env, state, place),
         WaitKind::Notify => find_counter_here(agent, env, state, (&WAIT, place.1)),
     };
+    if let Some(counter) = counter {
+        follow_lock(agent, env, state, (wait, place.1), (counter, since));
+    }
     state.waits.begin_wait(wait, counter, since);
+}
+
+/// Finds out who holds the lock that the thread waits for, or tells others that the thread gives the lock up.
+fn follow_lock(
+    agent: CountingParts<'_>,
+    env: JniEnvironment,
+    state: &ThreadState,
+    (wait, lock): (WaitKind, jobject),
+    (EventCounterRef(counter), since): (EventCounterRef, u64),
+) {
+    match wait {
+        WaitKind::Enter => {
+            let waiting = (counter.id(), counter.event_type());
+            let slot = lock_holders::begin_wait(agent, env, (lock, &ENTER), waiting, since);
+            state.contended_slot.set(slot);
+        }
+        WaitKind::Notify => {
+            lock_holders::note_given_up(agent, env, state, lock, counter.id());
+        }
+    }
 }
 
 /// Ends the wait and counts it.
@@ -104,11 +127,34 @@ pub fn end_wait(
     state: &ThreadState,
     (wait, now): (WaitKind, u64),
 ) {
+    if wait == WaitKind::Enter
+        && let Some(slot) = state.contended_slot.take()
+    {
+        lock_holders::end_wait(env, slot);
+    }
+    if wait == WaitKind::Notify {
+        state.notified_at.set(now);
+    }
     if let Some((counter, passed)) = state.waits.end_wait(wait, now)
         && are_waits_counted(agent)
     {
         counter.count_event(agent, env, state, passed);
     }
+}
+
+/// The current thread parks in the context `number` until a lock of `java.util.concurrent` has no owner.
+pub fn begin_owned_wait(
+    agent: CountingParts<'_>,
+    env: JniEnvironment,
+    state: &ThreadState,
+    lock: jobject,
+    number: ContextId,
+) -> Option<LockSlot> {
+    let since = clock::nano_time();
+    let EventCounterRef(counter) =
+        find_counter_by_number(agent, env, state, number, (&PARK, lock))?;
+    let waiting = (counter.id(), counter.event_type());
+    lock_holders::begin_wait(agent, env, (lock, &PARK), waiting, since)
 }
 
 /// The counter of the current thread's wait for the monitor of `object`.

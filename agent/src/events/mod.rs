@@ -19,6 +19,7 @@ mod exception_origin;
 pub mod exception_trace;
 mod hook_calls;
 pub mod lock;
+pub mod lock_holders;
 pub mod objects;
 pub mod ownership;
 pub mod request;

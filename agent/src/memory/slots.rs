@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use lucce_callgraph::{ContextId, MethodId, SiteId};
 
 pub use crate::memory::shared_layout::EVENT_MASK;
-use crate::memory::shared_layout::{CONTEXT, IN_DOWNCALL, SLOT, TAG_SHIFT};
+use crate::memory::shared_layout::{CONTEXT, IN_DOWNCALL, LOCK_TURNS, LOCK_WAITS, SLOT, TAG_SHIFT};
 
 /// The site in a slot whose frame, the caller of the frame above, is not known. Only a memo can give the frame above
 /// a context.
@@ -83,6 +83,17 @@ fn word_at(at: usize) -> Option<&'static AtomicU64> {
 /// The word of the event mask. `None`: the agent has no memory yet.
 pub fn event_mask_word() -> Option<&'static AtomicU64> {
     word_at(base_address().wrapping_sub(EVENT_MASK))
+}
+
+/// The word with a bit for each wait whose holder is unknown. `None`: the agent has no memory yet.
+pub fn lock_waits_word() -> Option<&'static AtomicU64> {
+    word_at(base_address().wrapping_sub(LOCK_WAITS))
+}
+
+/// The word with the turn of a wait's slot.
+pub fn lock_turn_word(slot: usize) -> Option<&'static AtomicU64> {
+    let offset = slot * size_of::<u64>();
+    word_at(base_address().wrapping_sub(LOCK_TURNS).wrapping_add(offset))
 }
 
 /// A slot by its address, relative to [`base_address`]. Slots of unknown threads are in the scratch memory.

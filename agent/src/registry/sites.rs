@@ -178,6 +178,7 @@ impl CodeRegistry {
                 | HookSiteKind::ThrowableMessage(_)
                 | HookSiteKind::AgentQuery
                 | HookSiteKind::Monitor
+                | HookSiteKind::FollowedMonitor(_)
                 | HookSiteKind::Scope
                 | HookSiteKind::ScopeEnd
                 | HookSiteKind::NativeBracket(_)

@@ -57,7 +57,8 @@ pub enum ContextNumberScope {
 pub fn count_context_numbers(agent: &Agent, which: ContextNumberScope) -> u64 {
     let kinds = agent.counting.event_types.kinds_by_id();
     let is_meant = |event: EventTypeId| {
-        which == ContextNumberScope::All || kinds.get(&event).is_some_and(|kind| kind == ALLOC.name)
+        let kind = kinds.get(&event);
+        kind.is_some_and(|kind| which == ContextNumberScope::All || kind == ALLOC.name)
     };
     let (cells, event_cells) = (
         agent.counters.lock_counter_blocks(),

@@ -11,9 +11,11 @@ use std::ffi::CStr;
 
 use jvmti_bindings::sys::jni::{jclass, jobject, jvalue};
 
+use lucce_instrument::kinds::LOCK;
 use lucce_jvmti::JniEnvironment;
 
-use crate::memory::shared_layout::{BASE, METHODS, TABLES};
+use crate::events::lock_holders;
+use crate::memory::shared_layout::{BASE, LOCK_SLOTS, METHODS, TABLES};
 use crate::memory::slots;
 use crate::memory::slots::Slot;
 use crate::options::{AgentOptions, TrackingMode};
@@ -45,6 +47,7 @@ pub type BracketInstaller = fn(&Agent, JniEnvironment, jclass) -> Option<()>;
 /// The classes with fields and methods that the agent uses.
 const FRAMES: &CStr = c"java/lang/LucceRtFrames";
 const ALLOCATIONS: &CStr = c"java/lang/LucceRtAllocations";
+const LOCKS: &CStr = c"java/lang/LucceRtLocks";
 const PROGRAM_EVENTS: &CStr = c"java/lang/LucceRtProgramEvents";
 
 /// The class of this name.
@@ -105,8 +108,22 @@ pub fn prepare_live_variant(
     bracket: BracketInstaller,
 ) -> Option<()> {
     measure_arrays(agent, env, find_class(classes, ALLOCATIONS)?)?;
+    if agent.core.options.events.has_kind(&LOCK) {
+        add_contended_locks(env, find_class(classes, LOCKS)?)?;
+    }
     bind_natives(env, classes)?;
     bracket(agent, env, find_class(classes, FRAMES)?)
+}
+
+/// Gives the class of locks its array of locks that threads wait for.
+fn add_contended_locks(env: JniEnvironment, class: jclass) -> Option<()> {
+    let object = env.find_class(c"java/lang/Object")?;
+    let locks = env.new_objects(object, LOCK_SLOTS as i32)?;
+    env.set_static_object(class, c"contended", c"[Ljava/lang/Object;", locks)?;
+    lock_holders::keep_contended_locks(env, locks);
+    env.delete_local(locks);
+    env.delete_local(object);
+    Some(())
 }
 
 /// Redefines the helper classes in the live variant: from now on events count.

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use jvmti_bindings::sys::jni::{jlong, jvalue};
 use lucce_instrument::inherited_methods;
-use lucce_instrument::kinds::OBJECTS;
+use lucce_instrument::kinds::{ALIVE_THREADS, OBJECTS, THREAD};
 use lucce_jvmti::JniEnvironment;
 
 use crate::core::thread_fields;
@@ -15,6 +15,7 @@ use crate::options::program_filter::StartedProgram;
 use crate::session::helper_class::BracketInstaller;
 use crate::session::{Agent, helper_class};
 use crate::stack::vm_entry;
+use crate::thread::alive_threads::AliveThreadTypes;
 use crate::thread::lifecycle;
 
 /// Functions that only the entry points can install, because they own the functions that the VM calls.
@@ -71,6 +72,7 @@ pub fn start_live_recording(
     if agent.core.options.is_partial() {
         begin_all_threads(agent, env);
     }
+    start_alive_threads(agent);
     agent.core.live.store(true, Ordering::Release);
     // From here on the allocations of threads are measured.
     agent
@@ -96,6 +98,21 @@ pub fn start_live_recording(
         );
     }
     set_program_properties(agent, env)
+}
+
+/// Records living threads from now on, if starts of threads are events.
+fn start_alive_threads(agent: &Agent) {
+    if !agent.core.options.hooked_events().has_kind(&THREAD) {
+        return;
+    }
+    let find_type = |detail| {
+        let parts = agent.counting_parts();
+        parts.find_or_add_event_type(ALIVE_THREADS.name, ALIVE_THREADS.unit, detail)
+    };
+    if let (Some(thread), Some(clock)) = (find_type(""), find_type("(clock)")) {
+        let types = AliveThreadTypes { thread, clock };
+        agent.counters.alive_threads.start_recording(types);
+    }
 }
 
 /// Prepares to detect that the code of a class was replaced.

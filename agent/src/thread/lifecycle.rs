@@ -108,6 +108,10 @@ pub fn enlist_thread(
     let origin = env.get_long(thread, fields.origin.as_raw());
     // The field of a running thread has another meaning: see `LucceRtTasks.beforeSchedule`.
     state.origin = ContextId(if origin == SCHEDULING { 0 } else { origin } as u64);
+    state.alive = agent
+        .counters
+        .alive_threads
+        .add_thread(agent.core, state.origin);
     let tags = env.get_long(thread, fields.tags.as_raw());
     if let Some(number) = u32::try_from(tags).ok().filter(|number| *number != 0) {
         state
@@ -168,6 +172,12 @@ pub fn end_thread(agent: ThreadParts<'_>, env: JniEnvironment, thread: jobject) 
     let Some(mut state) = (unsafe { own.into_state() }) else {
         return;
     };
+    if let Some(alive) = state.alive {
+        agent
+            .counters
+            .alive_threads
+            .remove_thread(agent.core, alive);
+    }
     if let Some(mut counters) = state.take_counters() {
         counters.place = std::mem::take(&mut state.place);
         counter_access::return_counters(agent, counters);

@@ -7,6 +7,7 @@
 //! Read `lifecycle` first, then `thread_counters` and `counter_access`; `tags` and `tag_scope` divide counters by
 //! tags, and `coverage` compares them with the VM's counts.
 
+pub mod alive_threads;
 pub mod carrier;
 pub mod counter_access;
 pub mod coverage;
@@ -35,9 +36,10 @@ use crate::memory::address_space::MappedRange;
 use crate::memory::locks::WatchedMutex;
 use crate::memory::shared_layout as layout;
 use crate::memory::slots::{Slot, SlotRange};
+use crate::thread::alive_threads::{AliveThread, AliveThreads};
 use crate::thread::coverage::CoverageTracker;
 use crate::thread::event_kind::EventCounterRef;
-use crate::thread::monitor_waits::MonitorWaits;
+use crate::thread::monitor_waits::{LockSlot, MonitorWaits};
 use crate::thread::tags::{OpenTags, TagRegistry};
 use crate::thread::thread_counters::{ThreadCounterPool, ThreadCounters};
 use crate::tracking::{ContextTracking, ThreadTracking};
@@ -54,6 +56,7 @@ pub struct CounterStore {
     pub tracking: ContextTracking,
     pub counter_pool: ThreadCounterPool,
     pub tags: TagRegistry,
+    pub alive_threads: AliveThreads,
     /// All blocks of counters, for the sum at the end.
     counter_blocks: WatchedMutex<Vec<CellBlock>>,
     event_counter_blocks: WatchedMutex<Vec<CellBlock<EventCounter>>>,
@@ -69,6 +72,7 @@ impl CounterStore {
             tracking,
             counter_pool: ThreadCounterPool::default(),
             tags: TagRegistry::default(),
+            alive_threads: AliveThreads::default(),
             counter_blocks: WatchedMutex::default(),
             event_counter_blocks: WatchedMutex::default(),
             coverage: CoverageTracker::default(),
@@ -163,8 +167,14 @@ pub struct ThreadState {
     pub is_virtual: bool,
     /// Monitors that the thread waits for.
     pub waits: MonitorWaits<EventCounterRef>,
+    /// The slot of the wait for a monitor whose holder is to be found: see `events::lock_holders`.
+    pub contended_slot: Cell<Option<LockSlot>>,
+    /// When the thread last got a monitor back after waiting for a notification.
+    pub notified_at: Cell<u64>,
     /// The origin of an exception that a handler of the agent is rethrowing.
     pub rethrown_at: Cell<Option<EventLocation>>,
+    /// The thread's entry among living threads, if its origin is known.
+    pub alive: Option<AliveThread>,
     /// The context that started the thread, if known.
     pub origin: ContextId,
     /// The program's open tags, under which events are counted now.
@@ -216,7 +226,10 @@ impl ThreadState {
             thread_counters: RefCell::default(),
             is_virtual,
             waits: MonitorWaits::default(),
+            contended_slot: Cell::new(None),
+            notified_at: Cell::new(0),
             rethrown_at: Cell::new(None),
+            alive: None,
             origin: ContextId::UNKNOWN,
             tags: RefCell::default(),
             tagged_tasks: RefCell::default(),

@@ -14,6 +14,10 @@ pub enum WaitKind {
     Notify,
 }
 
+/// The index of a wait in the table of waits whose holders are to be found: see `events::lock_holders`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LockSlot(pub usize);
+
 /// A wait that has begun. `C`: what counts it.
 #[derive(Clone, Copy, Debug)]
 struct MonitorWait<C> {

@@ -12,6 +12,8 @@ use serde::Serialize;
 
 use super::listing::ContextRows;
 use super::overview::RunOverview;
+use super::living_threads::LivingThreads;
+use super::lock_holders::LockHolders;
 use super::own_lines::OwnLines;
 use super::report_head::ReportHead;
 use super::totals::ReportTotals;
@@ -61,6 +63,12 @@ pub(super) struct ContextReport<'r> {
     pub(super) idle: Option<ReportTotals>,
     #[serde(skip)]
     pub(super) amounts: AmountFormat,
+    /// Who waits for whom, of the kind `lock`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) holders: Option<LockHolders>,
+    /// Threads by the context that started them, of the kind `thread`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) threads: Option<LivingThreads>,
     /// What shares are percentages of.
     #[serde(skip)]
     pub(super) sorted_by: Measure,
@@ -134,6 +142,8 @@ impl<'r> ContextReport<'r> {
             sampled_bytes: read_sampled_bytes(profile).filter(|_| ALLOC.is_kind(&kind.name)),
             sample_bias: explain_sample_bias(profile).filter(|_| ALLOC.is_kind(&kind.name)),
             idle: None,
+            holders: None,
+            threads: None,
             event: kind.name.clone(),
             unit: kind.unit.clone(),
             amounts: AmountFormat::for_kind(profile, kind),
@@ -145,6 +155,12 @@ impl<'r> ContextReport<'r> {
 
     pub(super) fn write(&self, profile: &Profile, out: &mut impl Write) -> io::Result<()> {
         self.write_head(out)?;
+        if let Some(threads) = &self.threads {
+            threads.write(out)?;
+        }
+        if let Some(holders) = &self.holders {
+            holders.write(out)?;
+        }
         match &self.body {
             ReportBody::Contexts { contexts, .. } => contexts.write(&self.unit, out)?,
             ReportBody::OwnLines(lines) => lines.write(&self.unit, out)?,

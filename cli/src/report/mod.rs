@@ -6,6 +6,8 @@
 
 mod context_report;
 mod listing;
+mod living_threads;
+mod lock_holders;
 mod overview;
 mod own_lines;
 mod report_head;
@@ -19,9 +21,10 @@ use std::path::PathBuf;
 
 use lucce_decoder::{
     ALLOC, ContextFocus, ContextList, EventContext, FrameDisplay, GroupBy, KindDescriptor,
-    KindTotal, Measure, MergedCounter, MergedProfile, Profile, compute_coverage,
-    list_recorded_kinds,
+    KindTotal, Measure, MergedCounter, MergedProfile, Profile, compute_coverage, list_lock_pairs,
+    list_recorded_kinds, list_started_threads,
 };
+use lucce_options::kinds::{LOCK_WAITS, THREAD};
 
 use super::amounts::AmountFormat;
 use super::frame_args::FrameArgs;
@@ -38,6 +41,8 @@ use super::{
 use context_report::{ContextReport, ReportBody};
 use listing::ContextRows;
 use overview::{KindContexts, RunOverview, rows_of_others};
+use living_threads::LivingThreads;
+use lock_holders::LockHolders;
 use own_lines::{OwnLines, is_own_code_mixed};
 use totals::ReportTotals;
 
@@ -359,6 +364,16 @@ impl<'r> ReportRequest<'r> {
         let is_whole = is_whole && ALLOC.is_kind(&kind.name);
         report.coverage = is_whole.then(|| compute_coverage(profile).ok()).flatten();
         report.idle = (idle.contexts > 0).then_some(idle);
+        let is_everything = !args.counted.stream && args.selection.is_whole_kind();
+        if is_everything && THREAD.name == kind.name {
+            let threads = list_started_threads(profile).ok().flatten();
+            report.threads = threads.map(|of| LivingThreads::new(profile, &of, args.top));
+        }
+        if is_everything && LOCK_WAITS.is_kind(&kind.name) {
+            // A context that the log does not explain is reported with the waits.
+            let pairs = list_lock_pairs(profile).unwrap_or_default();
+            report.holders = Some(LockHolders::new(profile, &pairs, args.top));
+        }
         let is_none = report.totals.count == 0 && report.idle.is_none();
         let mut out = lock_stdout();
         match args.json {

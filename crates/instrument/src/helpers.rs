@@ -21,6 +21,7 @@ const PROGRAM_EVENTS: &str = "java/lang/LucceRtProgramEvents";
 pub const DURATIONS: &str = "java/lang/LucceRtDurations";
 const TASKS: &str = "java/lang/LucceRtTasks";
 const REQUESTS: &str = "java/lang/LucceRtRequests";
+const LOCKS: &str = "java/lang/LucceRtLocks";
 const LAB: &str = "java/lang/LucceRtLab";
 /// Prefix of the helpers that classes inherit from `java.lang.Object`; no compiler makes such names.
 pub const INHERITED: &str = "$lucce$";
@@ -86,6 +87,11 @@ helpers! {
     END_REQUEST = REQUESTS("endRequest", "(J)V");
     /// If the VM may have called the method.
     END_REQUEST_FROM_VM = REQUESTS("endRequestFromVm", "(J)V");
+    /// Behind the acquisition of a lock, and before its release.
+    ACQUIRE_LOCK = LOCKS("acquireLock", "(Ljava/lang/Object;JI)V");
+    RELEASE_LOCK = LOCKS("releaseLock", "(Ljava/lang/Object;JI)V");
+    /// Behind a change of the thread that owns a lock of `java.util.concurrent`.
+    CHANGE_OWNER = LOCKS("changeOwner", "(Ljava/lang/Object;JI)V");
     /// For an object made by a native method, or by the compiler's replacement of it.
     COUNT_OBJECT = OBJECTS("countObject", "(Ljava/lang/Object;JI)V");
     /// For methods that do not keep their slot's address.

@@ -7,17 +7,17 @@ use lucce_bytecode::{
 
 use crate::class_analysis::find_frame_hiding;
 use crate::helpers::{
-    AFTER_CLONE, AFTER_DOWNCALL, ALLOC, ALLOC_HERE, ARRAYS, BEFORE_CLONE, BEGIN_REQUEST,
-    BEGIN_REQUEST_OF, BEGIN_SCOPE, CODE_CHANGED, COUNT_OBJECT, COUNT_OBJECT_HERE, COUNT_OBJECTS,
-    COUNT_REFLECTED, COUNT_REFLECTED_HERE, COUNT_TEXTS, COUNT_TRACE, CURRENT, DOWNCALL,
-    END_REQUEST, END_REQUEST_FROM_VM, END_SCOPE, END_TASK, ENTER, ENTER_AT, ENTER_COUNTED,
-    ENTER_FIRST, ENTER_FIRST_COUNTED, ENTER_PINNED, ENTER_PREMAIN, ENTER_PREMAIN_COUNTED,
-    ENTER_THREAD, ENTER_THREAD_COUNTED, ENTER_UPCALL, ENTER_VM, ENTER_VM_AT, ENTER_VM_COUNTED,
-    EVENT, EXIT, EXIT_PINNED, EXIT_UNTRACKED, EXIT_UPCALL, EXIT_VM, INHERITED, KEEP_MESSAGE,
-    NEW_BYTES_FOR, PUBLISH, PUBLISH_HERE, PUBLISH_NATIVE, PUBLISH_SWITCHING, PUBLISH_UNTRACKED,
-    REDIRECT_ASKING, REDIRECT_DEFINITION, REDIRECT_HIDING, RESTORE, RESTORE_UPCALL, TO_CARRIER,
-    TO_VIRTUAL, UNSEEN, UNSEEN_COPY, UNSEEN_NEW, UNWIND_DOWNCALL, UNWIND_VM, array_helper,
-    new_fields,
+    ACQUIRE_LOCK, AFTER_CLONE, AFTER_DOWNCALL, ALLOC, ALLOC_HERE, ARRAYS, BEFORE_CLONE,
+    BEGIN_REQUEST, BEGIN_REQUEST_OF, BEGIN_SCOPE, CODE_CHANGED, COUNT_OBJECT, COUNT_OBJECT_HERE,
+    COUNT_OBJECTS, COUNT_REFLECTED, COUNT_REFLECTED_HERE, COUNT_TEXTS, COUNT_TRACE, CURRENT,
+    DOWNCALL, END_REQUEST, END_REQUEST_FROM_VM, END_SCOPE, END_TASK, ENTER, ENTER_AT,
+    ENTER_COUNTED, ENTER_FIRST, ENTER_FIRST_COUNTED, ENTER_PINNED, ENTER_PREMAIN,
+    ENTER_PREMAIN_COUNTED, ENTER_THREAD, ENTER_THREAD_COUNTED, ENTER_UPCALL, ENTER_VM, ENTER_VM_AT,
+    ENTER_VM_COUNTED, EVENT, EXIT, EXIT_PINNED, EXIT_UNTRACKED, EXIT_UPCALL, EXIT_VM, INHERITED,
+    KEEP_MESSAGE, NEW_BYTES_FOR, PUBLISH, PUBLISH_HERE, PUBLISH_NATIVE, PUBLISH_SWITCHING,
+    PUBLISH_UNTRACKED, REDIRECT_ASKING, REDIRECT_DEFINITION, REDIRECT_HIDING, RESTORE,
+    RESTORE_UPCALL, TO_CARRIER, TO_VIRTUAL, UNSEEN, UNSEEN_COPY, UNSEEN_NEW, UNWIND_DOWNCALL,
+    UNWIND_VM, array_helper, new_fields,
 };
 use crate::inherited;
 use crate::instrumentation::{
@@ -105,6 +105,7 @@ fn moves_pointer(insert: &CodeInsertion<'_>) -> bool {
             | CodeInsertion::MarkTwo { .. }
             | CodeInsertion::MarkLocal { .. }
             | CodeInsertion::MarkTop { .. }
+            | CodeInsertion::MarkClass { .. }
             | CodeInsertion::MarkPair { .. }
             | CodeInsertion::ReplaceWithContext { .. }
     )
@@ -309,6 +310,15 @@ fn insertions_at(
             site,
         }],
         HookSiteKind::Call | HookSiteKind::Monitor => vec![mark],
+        HookSiteKind::FollowedMonitor(local) => {
+            let (helper, local) = (ACQUIRE_LOCK, *local);
+            let acquired = CodeInsertion::AfterLocal {
+                helper,
+                site,
+                local,
+            };
+            vec![mark, acquired]
+        }
         HookSiteKind::FrameHiding => vec![REDIRECT_HIDING],
         HookSiteKind::AgentQuery => vec![mark, REDIRECT_ASKING],
         HookSiteKind::DefineHidden => vec![mark, REDIRECT_DEFINITION],

@@ -63,6 +63,8 @@ pub enum HookSiteKind {
     ThrowableMessage(u8),
     /// `monitorenter`; the VM reports the event itself.
     Monitor,
+    /// As [`HookSiteKind::Monitor`]; a hook behind it reports the object, which this local keeps.
+    FollowedMonitor(u8),
     /// A call that one kind of events interprets.
     EventCall(EventCall),
     /// A call of a native method that calls back repeatedly, without a site.

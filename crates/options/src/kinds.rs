@@ -377,6 +377,24 @@ pub static LOCK_WAITS: KindDescriptor = KindDescriptor {
     ..KindDescriptor::named("lock")
 };
 
+/// Holders of locks in the log: the context that held a lock when another thread began to wait for it, and the time until it
+/// released the lock. The type also names the context that waits.
+pub static LOCK_HOLDERS: KindDescriptor = KindDescriptor {
+    unit: NANOS,
+    ..KindDescriptor::named("lock-holder")
+};
+
+/// Living threads in the log, by the context that started them. Counters belong to one thread at a time: count 1 while it
+/// lives, and the time of its start. Not a kind of events.
+pub static ALIVE_THREADS: KindDescriptor = KindDescriptor::named("thread-alive");
+
+/// Whether the log's counters of this kind are no events but belong to those of another kind.
+#[must_use]
+pub fn is_companion_kind(name: &str) -> bool {
+    let companions = [&LOCK_HOLDERS, &ALIVE_THREADS, &CATCHES];
+    companions.iter().any(|kind| kind.is_kind(name))
+}
+
 /// Waiting threads. The VM reports monitors; calls that park a thread have hooks.
 pub static LOCK: EventKindInfo = EventKindInfo {
     name: "lock",

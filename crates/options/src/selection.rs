@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::kinds::{
     ALL, ALLOC, EventKindInfo, EventKindSet, IntervalArgument, KindArgument, KindConflict,
-    KindDescriptor, LEAK, REQUEST, SAMPLES,
+    KindDescriptor, LEAK, REQUEST, SAMPLES, is_companion_kind,
 };
 use crate::names::unknown_name;
 use crate::{OptionError, event_mask, units};
@@ -68,7 +68,8 @@ pub fn is_agent_event(name: &str) -> bool {
         let exported = kind.pprof.is_some_and(|names| names.contains(&name));
         kind.is_kind(name) || exported
     };
-    let is_own = is_event_name(name) || KindDescriptor::iter_all().any(is_kind);
+    let is_own =
+        is_event_name(name) || KindDescriptor::iter_all().any(is_kind) || is_companion_kind(name);
     is_own && name != REQUEST.name
 }
 

@@ -56,7 +56,7 @@ pub use code::{
     ClassId, ClassRecord, ClassSource, CodeSourceId, CodeSourceRecord, LoaderId, MethodRecord,
     SiteKind, SiteRecord, SiteSize,
 };
-pub use event::{EventType, EventTypeId};
+pub use event::{EventType, EventTypeId, lock_holder_detail, split_lock_holder_detail};
 pub use leak::{
     CensusCause, FollowedKeyRecord, HeapCensus, SnapshotRecord, SurvivorGeneration, SurvivorsRecord,
 };

@@ -1,5 +1,6 @@
 //! All integration tests of the crate, in one program.
 
+mod companions;
 mod evidence;
 mod exported;
 mod focus;

@@ -4,6 +4,7 @@ import static java.lang.LucceRtContexts.*;
 import static java.lang.LucceRtCounting.*;
 import static java.lang.LucceRtFrames.*;
 import static java.lang.LucceRtLayout.*;
+import static java.lang.LucceRtLocks.*;
 import static java.lang.LucceRtNatives.*;
 import static java.lang.LucceRtVariant.*;
 
@@ -22,21 +23,27 @@ public final class LucceRtDurations {
     @Hidden @DontInline
     public static void park(Unsafe u, boolean absolute, long time, long p, int site) {
         long since = startWait(p, site);
+        int owned = startOwnedWait(p, site);
         u.park(absolute, time);
+        stopOwnedWait(owned);
         endWait(p, site, since);
     }
 
     @Hidden @DontInline
     public static void park(JavaLangAccess threads, long p, int site) {
         long since = startWait(p, site);
+        int owned = startOwnedWait(p, site);
         threads.parkVirtualThread();
+        stopOwnedWait(owned);
         endWait(p, site, since);
     }
 
     @Hidden @DontInline
     public static void park(JavaLangAccess threads, long time, long p, int site) {
         long since = startWait(p, site);
+        int owned = startOwnedWait(p, site);
         threads.parkVirtualThread(time);
+        stopOwnedWait(owned);
         endWait(p, site, since);
     }
 

@@ -25,6 +25,7 @@ import jdk.internal.vm.annotation.Hidden;
  * LucceRtProgramEvents  the program's own events
  * LucceRtTasks          contexts that continue elsewhere
  * LucceRtRequests       methods that receive requests
+ * LucceRtLocks          holders of locks for which threads wait
  * LucceRtClasses        classes that the VM does not report
  * LucceRtNatives        the agent's functions
  * LucceRtNoop           in place of the hooks of a class that comes back with them
@@ -60,6 +61,7 @@ import jdk.internal.vm.annotation.Hidden;
  * kinds and their types plain. A place gets its type before its text, and never another one. A type without its text is not
  *                       read; for a text without its type the agent is asked. A text is a String, whose fields are final. There
  *                       is a model of this (agent/models).
+ * waits for locks       acquire: the word of waits, then a wait's turn and its object. The agent ignores reports of another turn.
  * $lucceType of a class plain, one word of 64 bits: a number and a size. Natives look up the number's meaning under a lock.
  * slots, a thread's record, its index, its place in the stream: written by the thread itself and by natives that it calls. A
  *                       virtual thread takes them to another carrier; its scheduler passes it on.

@@ -54,6 +54,18 @@ final class LucceRtNatives {
     static native void recordHookEvent(
             long ts, int kind, long number, int site, Object object, long amount, long passed);
 
+    /** A wait for a lock with an owner begins: returns its slot plus 1; 0: it has none. */
+    static native int beginOwnedWait(long ts, Object lock, long number);
+
+    /** The wait with this slot plus 1 ends. */
+    static native void endOwnedWait(int wait);
+
+    /** The thread acquires the lock of a wait's slot; ignored if the slot has another turn. */
+    static native void noteAcquired(long ts, int slot, long turn);
+
+    /** The thread releases the lock of a wait's slot, in this context; 0: the agent asks the VM. */
+    static native void noteReleased(long ts, int slot, long turn, long number);
+
     /** A method that receives requests begins, in the frame with slot `p`. */
     static native void openRequest(long ts, long number, int site, Object argument, long p);
 

@@ -2,10 +2,14 @@
 //!
 //! The VM reports monitors; a hook publishes the site before `monitorenter`. Calls that park a thread are replaced by a
 //! helper that parks it.
+//!
+//! While threads wait, hooks also report who has acquired a lock and who releases it: behind `monitorenter` and before
+//! `monitorexit`, at the entry and the returns of synchronized methods, and where a lock of `java.util.concurrent` changes its
+//! owner. A release that no hook precedes leaves the holder unknown.
 
-use lucce_bytecode::{CodeInsertion, HelperMethod, MethodCall};
+use lucce_bytecode::{CodeInsertion, HelperMethod, MethodCall, return_bcis};
 
-use crate::helpers::{DURATIONS, helper_of};
+use crate::helpers::{ACQUIRE_LOCK, CHANGE_OWNER, DURATIONS, RELEASE_LOCK, helper_of};
 use crate::instrumentation::{HookPlace, HookSiteKind};
 use crate::jdk::leaf_methods::UNSAFE;
 
@@ -48,6 +52,111 @@ const PARKS: [(&str, &str, &str, HelperMethod<'static>); 3] = [
 const THREADS: &str = "jdk/internal/access/JavaLangAccess";
 const IMPLEMENTS_PARKING: &str = "java/lang/";
 
+/// The class that keeps the owner of a lock of `java.util.concurrent`, and the method that changes it.
+const OWNABLE: &str = "java/util/concurrent/locks/AbstractOwnableSynchronizer";
+const SET_OWNER: &str = "setExclusiveOwnerThread";
+
+/// Hooks of a method that holds a lock, numbered behind [`PARKS`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum LockHook {
+    /// At a `monitorexit`; its object is on the stack.
+    MonitorExit,
+    /// At the entry of a synchronized method, and at its returns. The object is `this`.
+    MethodEntry,
+    MethodReturn,
+    /// The same for a static method. The object is the class.
+    StaticEntry,
+    StaticReturn,
+    /// At the returns of [`SET_OWNER`].
+    OwnerChange,
+}
+
+impl LockHook {
+    const ALL: [LockHook; 6] = [
+        LockHook::MonitorExit,
+        LockHook::MethodEntry,
+        LockHook::MethodReturn,
+        LockHook::StaticEntry,
+        LockHook::StaticReturn,
+        LockHook::OwnerChange,
+    ];
+
+    fn from_number(which: u8) -> Option<LockHook> {
+        let index = usize::from(which).checked_sub(PARKS.len())?;
+        LockHook::ALL.get(index).copied()
+    }
+
+    fn place_at(self, bci: u16) -> HookPlace {
+        let which = PARKS.len() as u8 + self as u8;
+        HookPlace {
+            bci,
+            kind: HookSiteKind::EventCall(event_call(&LOCK, which)),
+        }
+    }
+
+    fn insertion(self, site: i32) -> CodeInsertion<'static> {
+        let of_this = |helper| CodeInsertion::MarkLocal {
+            helper,
+            site,
+            local: 0,
+        };
+        let of_class = |helper| CodeInsertion::MarkClass { helper, site };
+        match self {
+            LockHook::MonitorExit => CodeInsertion::MarkTop {
+                helper: RELEASE_LOCK,
+                site,
+            },
+            LockHook::MethodEntry => of_this(ACQUIRE_LOCK),
+            LockHook::MethodReturn => of_this(RELEASE_LOCK),
+            LockHook::StaticEntry => of_class(ACQUIRE_LOCK),
+            LockHook::StaticReturn => of_class(RELEASE_LOCK),
+            LockHook::OwnerChange => of_this(CHANGE_OWNER),
+        }
+    }
+}
+
+const SYNCHRONIZED: u16 = 0x20;
+
+/// Returns the places where the method acquires and releases locks, apart from `monitorenter`.
+///
+/// `is_followed`: a hook reports the acquisition of each monitor of its blocks.
+fn find_lock_places(at: &AnalyzedMethod<'_>, is_followed: bool) -> Vec<HookPlace> {
+    /// The first class file version whose `ldc` loads a class.
+    const LOADS_CLASSES: u16 = 49;
+    let exits = at.scan.guarded_exits.iter().filter(|_| is_followed);
+    let mut places: Vec<_> = exits
+        .map(|bci| LockHook::MonitorExit.place_at(*bci))
+        .collect();
+    let Some(code) = &at.method.code else {
+        return places;
+    };
+    let returns = |hook: LockHook| {
+        let bcis = return_bcis(code.bytes).into_iter();
+        bcis.map(move |bci| hook.place_at(bci))
+    };
+    if sets_owner(at) {
+        places.extend(returns(LockHook::OwnerChange));
+    } else if at.method.access & SYNCHRONIZED != 0 {
+        let hooks = match at.method.is_static() {
+            true => (at.file.major() >= LOADS_CLASSES)
+                .then_some((LockHook::StaticEntry, LockHook::StaticReturn)),
+            // A method may use the variable of `this` for another value.
+            false => (!at.scan.writes_first_local)
+                .then_some((LockHook::MethodEntry, LockHook::MethodReturn)),
+        };
+        if let Some((entry, end)) = hooks {
+            places.push(entry.place_at(0));
+            places.extend(returns(end));
+        }
+    }
+    places
+}
+
+/// Whether the method changes the owner of a lock of `java.util.concurrent`.
+fn sets_owner(at: &AnalyzedMethod<'_>) -> bool {
+    at.class == OWNABLE && at.method.name == SET_OWNER
+}
+
 /// In place of a site, if the calling class is out of scope.
 const OUTSIDE: i32 = -1;
 
@@ -73,28 +182,49 @@ impl EventHooks for LockHooks {
     }
 
     fn find_places(&self, at: &AnalyzedMethod<'_>) -> Vec<HookPlace> {
-        let places = at.scan.monitors.iter().map(|bci| HookPlace {
-            bci: *bci,
-            kind: HookSiteKind::Monitor,
-        });
-        places.collect()
+        let scan = at.scan;
+        // In a constructor, the object may be uninitialized. Without a hook behind each acquisition, releases prove nothing.
+        let is_followed =
+            at.method.name != "<init>" && scan.kept_monitors.len() == scan.monitors.len();
+        let mut places: Vec<_> = match is_followed {
+            true => {
+                let kept = scan.kept_monitors.iter();
+                kept.map(|(bci, local)| HookPlace {
+                    bci: *bci,
+                    kind: HookSiteKind::FollowedMonitor(*local),
+                })
+                .collect()
+            }
+            false => {
+                let monitors = scan.monitors.iter();
+                monitors
+                    .map(|bci| HookPlace {
+                        bci: *bci,
+                        kind: HookSiteKind::Monitor,
+                    })
+                    .collect()
+            }
+        };
+        places.extend(find_lock_places(at, is_followed));
+        places
     }
 
     fn happens_in(&self, at: &AnalyzedMethod<'_>) -> bool {
-        const SYNCHRONIZED: u16 = 0x20;
         let mut calls = at.scan.calls.iter();
         at.method.access & SYNCHRONIZED != 0
             || !at.scan.monitors.is_empty()
+            || sets_owner(at)
             || calls.any(|call| find_park(at.class, call).is_some())
     }
 
     fn call_insertions(&self, which: u8, site: i32) -> Vec<CodeInsertion<'static>> {
-        let park = PARKS.get(usize::from(which)).into_iter();
-        park.map(|(.., helper)| CodeInsertion::ReplaceWithContext {
+        let park = PARKS.get(usize::from(which));
+        let park = park.map(|(.., helper)| CodeInsertion::ReplaceWithContext {
             helper: *helper,
             site,
-        })
-        .collect()
+        });
+        let lock = LockHook::from_number(which).map(|hook| hook.insertion(site));
+        park.or(lock).into_iter().collect()
     }
 
     fn out_of_scope_insertions(
@@ -111,7 +241,14 @@ impl EventHooks for LockHooks {
     }
 
     fn called_helpers(&self) -> Vec<HelperMethod<'static>> {
-        PARKS.iter().map(|park| park.3).collect()
+        let parks = PARKS.iter().map(|park| park.3);
+        parks
+            .chain([ACQUIRE_LOCK, RELEASE_LOCK, CHANGE_OWNER])
+            .collect()
+    }
+
+    fn inherited_helpers(&self) -> Vec<HelperMethod<'static>> {
+        vec![ACQUIRE_LOCK, RELEASE_LOCK]
     }
 }
 

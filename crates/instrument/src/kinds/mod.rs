@@ -35,9 +35,9 @@ use thread::ThreadStartHooks;
 
 pub use lucce_options::event_mask;
 pub use lucce_options::kinds::{
-    ALL, ALLOC, ALLOCATIONS, BYTES, CALL, CATCHES, EXCEPTION, EXCEPTIONS, EventKindInfo,
-    EventKindSet, IO, KindConflict, KindDescriptor, LEAK, LOCK, LOCK_WAITS, NANOS, OBJECTS,
-    REQUEST, SAMPLES, TASKS, THREAD,
+    ALIVE_THREADS, ALL, ALLOC, ALLOCATIONS, BYTES, CALL, CATCHES, EXCEPTION, EXCEPTIONS,
+    EventKindInfo, EventKindSet, IO, KindConflict, KindDescriptor, LEAK, LOCK, LOCK_HOLDERS,
+    LOCK_WAITS, NANOS, OBJECTS, REQUEST, SAMPLES, TASKS, THREAD, is_companion_kind,
 };
 
 /// The kinds with hooks, each with its hooks.

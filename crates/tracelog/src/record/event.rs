@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use lucce_callgraph::ContextId;
+
 use super::RecordBody;
 use crate::record_codec::{Parsed, RecordDecoder, RecordEncoder};
 
@@ -36,5 +38,53 @@ impl<'a> RecordBody<'a> for EventType<'a> {
             unit: input.read_text()?.into(),
             detail: input.read_text()?.into(),
         })
+    }
+}
+
+/// Returns the detail of an event type that counts holders of a lock for which the context `waiting` waits.
+///
+/// `wait`: the detail of the wait. Behind it are a space and 16 hexadecimal digits.
+#[must_use]
+pub fn lock_holder_detail(wait: &str, waiting: ContextId) -> String {
+    format!("{wait} {:016x}", waiting.0)
+}
+
+/// Splits such a detail into the detail of the wait and the context that waits.
+#[must_use]
+pub fn split_lock_holder_detail(detail: &str) -> Option<(&str, ContextId)> {
+    const DIGITS: usize = 16;
+    let (wait, digits) = detail.rsplit_once(' ')?;
+    let number = u64::from_str_radix(digits, 16).ok()?;
+    let is_number = digits.len() == DIGITS && digits.bytes().all(|digit| digit.is_ascii_hexdigit());
+    is_number.then_some((wait, ContextId(number)))
+}
+
+#[cfg(test)]
+mod event_tests {
+    use super::*;
+
+    #[test]
+    fn the_waiting_context_stands_behind_the_wait() {
+        let detail = lock_holder_detail(
+            "Ljava/lang/Object; (enter)",
+            ContextId(0xfedc_0000_0000_0a1b),
+        );
+        assert_eq!(detail, "Ljava/lang/Object; (enter) fedc000000000a1b");
+        let split = split_lock_holder_detail(&detail);
+        assert_eq!(
+            split,
+            Some((
+                "Ljava/lang/Object; (enter)",
+                ContextId(0xfedc_0000_0000_0a1b)
+            ))
+        );
+        for other in [
+            "",
+            "Ljava/lang/Object; (enter)",
+            "(park) 12",
+            "x +00000000000000a",
+        ] {
+            assert_eq!(split_lock_holder_detail(other), None, "{other}");
+        }
     }
 }

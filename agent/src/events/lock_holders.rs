@@ -1,0 +1,464 @@
+//! Who holds the lock for which a thread waits.
+//!
+//! ```text
+//! waiting thread   begin_wait: publishes the lock and its turn ────────────────► end_wait
+//! other threads      note_acquired: arrives later ─► note_released: held it when the wait began, or not
+//! ```
+//!
+//! The holder itself reports its context when it releases the lock. It then stands in the frame that held it, so the context is
+//! as exact as that of any event. It counts in its own thread: the context is the holder's, the type names the context that
+//! waits, and the value is the time since the wait began.
+//!
+//! A thread that acquired the lock after the wait began did not hold it then. A hook behind each acquisition reports such a
+//! thread; after a notification, the thread's state has the time. So a release without such a report proves who held the lock.
+//! If no hook precedes the release, as in native methods and in classes left as they are, the holder stays unknown. So does the
+//! holder of a wait that finds no slot.
+//!
+//! Java code reads a word with a bit for each wait without a known holder. Each use of a slot has its turn: a report with
+//! another turn came too late, and is ignored. Turns are odd while the slot is in use.
+
+use std::array;
+use std::cell::RefCell;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use jvmti_bindings::sys::jni::{jclass, jobject};
+use lucce_callgraph::ContextId;
+use lucce_instrument::kinds::LOCK_HOLDERS;
+use lucce_jvmti::{JniEnvironment, clock};
+use lucce_tracelog::{EventTypeId, lock_holder_detail};
+
+use crate::counting::CountingParts;
+use crate::counting::counter_lookup::{event_detail, verified_location};
+use crate::memory::counter::increment_counter;
+use crate::memory::locks::WatchedMutex;
+use crate::memory::shared_layout::LOCK_SLOTS;
+use crate::memory::slots;
+use crate::stack::contexts;
+use crate::thread::ThreadState;
+use crate::thread::counter_access::{current_counters, event_counter};
+use crate::thread::event_kind::EventKind;
+use crate::thread::monitor_waits::LockSlot;
+
+/// Maximum number of threads that acquire a lock during one wait. With more, the holder stays unknown.
+const ARRIVALS: usize = 8;
+
+/// The waits whose holders are to be found.
+static WAITS: ContendedWaits = ContendedWaits::new();
+
+struct ContendedWaits {
+    /// `LucceRtLocks.contended` as a global reference, which is never deleted.
+    locks: OnceLock<usize>,
+    /// A bit for each slot in use.
+    claimed: AtomicU64,
+    slots: [WatchedMutex<ContendedWait>; LOCK_SLOTS],
+}
+
+/// One wait.
+struct ContendedWait {
+    /// Odd: the slot is in use.
+    turn: u64,
+    /// Nanoseconds of the clock of events.
+    since: u64,
+    holder_type: EventTypeId,
+    /// The holder is known, or cannot be found any more.
+    is_decided: bool,
+    /// The threads that acquired the lock since, by the address of their state, and how many times they still hold it.
+    arrivals: [(usize, u32); ARRIVALS],
+}
+
+/// What a report of a release means for a wait.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum ReleaseOutcome {
+    /// The thread held the lock when the wait began.
+    Holder {
+        holder_type: EventTypeId,
+        passed: u64,
+    },
+    /// The wait is over, or the thread came later.
+    Other,
+}
+
+/// The thread that reports, and what it knows of itself.
+#[derive(Clone, Copy)]
+struct ReportingThread<'s> {
+    address: usize,
+    state: &'s ThreadState,
+}
+
+impl<'s> ReportingThread<'s> {
+    fn new(state: &'s ThreadState) -> ReportingThread<'s> {
+        ReportingThread {
+            address: std::ptr::from_ref(state).addr(),
+            state,
+        }
+    }
+}
+
+impl ContendedWait {
+    const fn new() -> ContendedWait {
+        ContendedWait {
+            turn: 0,
+            since: 0,
+            holder_type: EventTypeId(0),
+            is_decided: false,
+            arrivals: [(0, 0); ARRIVALS],
+        }
+    }
+
+    fn is_open(&self, turn: u64) -> bool {
+        self.turn == turn && turn % 2 == 1 && !self.is_decided
+    }
+
+    fn add_arrival(&mut self, thread: usize) {
+        let known = self.arrivals.iter_mut().find(|(of, _)| *of == thread);
+        if let Some((_, count)) = known {
+            *count += 1;
+        } else if let Some(free) = self.arrivals.iter_mut().find(|(_, count)| *count == 0) {
+            *free = (thread, 1);
+        } else {
+            self.is_decided = true;
+        }
+    }
+
+    /// A thread releases the lock at time `now`. `fully`: however often it has acquired it.
+    fn release_lock(
+        &mut self,
+        thread: ReportingThread<'_>,
+        now: u64,
+        fully: bool,
+    ) -> ReleaseOutcome {
+        let mut arrivals = self.arrivals.iter_mut();
+        let arrival = arrivals.find(|(of, count)| *of == thread.address && *count > 0);
+        if let Some((_, count)) = arrival {
+            *count -= 1;
+            // Of a thread that gives up all at once, it is unknown whether it held the lock before.
+            self.is_decided |= fully;
+            return ReleaseOutcome::Other;
+        }
+        self.is_decided = true;
+        // No hook reports that a notified thread gets its monitor back.
+        if thread.state.notified_at.get() >= self.since {
+            return ReleaseOutcome::Other;
+        }
+        ReleaseOutcome::Holder {
+            holder_type: self.holder_type,
+            passed: now.saturating_sub(self.since),
+        }
+    }
+}
+
+impl ContendedWaits {
+    const fn new() -> ContendedWaits {
+        ContendedWaits {
+            locks: OnceLock::new(),
+            claimed: AtomicU64::new(0),
+            slots: [const { WatchedMutex::new(ContendedWait::new()) }; LOCK_SLOTS],
+        }
+    }
+
+    fn locks(&self) -> Option<jobject> {
+        let array = self.locks.get()?;
+        Some(std::ptr::with_exposed_provenance_mut(*array))
+    }
+
+    fn claim_slot(&self) -> Option<usize> {
+        let mut claimed = self.claimed.load(Ordering::Relaxed);
+        loop {
+            let slot = claimed.trailing_ones();
+            let next = claimed | 1_u64.checked_shl(slot)?;
+            // Acquire: pairs with the Release in `end_wait`, so the slot's lock is gone from the array.
+            let swapped = self.claimed.compare_exchange_weak(
+                claimed,
+                next,
+                Ordering::Acquire,
+                Ordering::Relaxed,
+            );
+            match swapped {
+                Ok(_) => return Some(slot as usize),
+                Err(now) => claimed = now,
+            }
+        }
+    }
+
+    /// Changes a slot's wait, and publishes its turn.
+    fn change_turn(&self, slot: usize, change: impl FnOnce(&mut ContendedWait)) {
+        if let Some(wait) = self.slots.get(slot)
+            && let Some(word) = slots::lock_turn_word(slot)
+        {
+            let mut wait = wait.lock();
+            wait.turn += 1;
+            change(&mut wait);
+            word.store(wait.turn, Ordering::Release);
+        }
+    }
+}
+
+/// Keeps the array in which Java code finds locks that threads wait for.
+pub fn keep_contended_locks(env: JniEnvironment, locks: jobject) {
+    let global = env.new_global(locks);
+    let _ = WAITS.locks.set(global.expose_provenance());
+}
+
+/// The current thread begins to wait at time `since` for `lock`, of class `class`. Returns the wait's slot.
+pub fn begin_wait(
+    agent: CountingParts<'_>,
+    env: JniEnvironment,
+    (lock, kind): (jobject, &'static EventKind),
+    (context, wait_type): (ContextId, EventTypeId),
+    since: u64,
+) -> Option<LockSlot> {
+    let (locks, word) = (WAITS.locks()?, slots::lock_waits_word()?);
+    let holder_type = find_holder_type(agent, env, (lock, kind), (context, wait_type))?;
+    let slot = WAITS.claim_slot()?;
+    WAITS.change_turn(slot, |wait| {
+        *wait = ContendedWait {
+            turn: wait.turn,
+            since,
+            holder_type,
+            ..ContendedWait::new()
+        };
+    });
+    env.set_element(locks, slot as i32, lock);
+    // Release: a hook that sees the bit sees the turn and the lock.
+    word.fetch_or(1 << slot, Ordering::Release);
+    Some(LockSlot(slot))
+}
+
+/// The wait ends.
+pub fn end_wait(env: JniEnvironment, LockSlot(slot): LockSlot) {
+    clear_bit(slot);
+    WAITS.change_turn(slot, |_| ());
+    if let Some(locks) = WAITS.locks() {
+        env.set_element(locks, slot as i32, std::ptr::null_mut());
+    }
+    // Release: pairs with the Acquire in `claim_slot`.
+    WAITS.claimed.fetch_and(!(1 << slot), Ordering::Release);
+}
+
+/// The current thread acquires the lock of `slot`.
+pub fn note_acquired(state: &ThreadState, slot: usize, turn: u64) {
+    let Some(wait) = WAITS.slots.get(slot) else {
+        return;
+    };
+    let mut wait = wait.lock();
+    if wait.is_open(turn) {
+        wait.add_arrival(ReportingThread::new(state).address);
+    }
+}
+
+/// The current thread releases the lock of `slot` in the context `number`. Unknown: the agent asks the VM.
+pub fn note_released(
+    agent: CountingParts<'_>,
+    env: JniEnvironment,
+    state: &ThreadState,
+    (slot, turn): (usize, u64),
+    number: ContextId,
+) {
+    report_release(agent, env, state, (slot, turn), (number, false));
+}
+
+/// The current thread gives `lock` up to wait for a notification, in the context `number`.
+pub fn note_given_up(
+    agent: CountingParts<'_>,
+    env: JniEnvironment,
+    state: &ThreadState,
+    lock: jobject,
+    number: ContextId,
+) {
+    let (Some(locks), Some(word)) = (WAITS.locks(), slots::lock_waits_word()) else {
+        return;
+    };
+    // Acquire: pairs with the Release in `begin_wait`.
+    let mut bits = word.load(Ordering::Acquire);
+    while bits != 0 {
+        let slot = bits.trailing_zeros() as usize;
+        bits &= bits - 1;
+        let turn = slots::lock_turn_word(slot).map_or(0, |word| word.load(Ordering::Acquire));
+        let contended = env.get_element(locks, slot as i32);
+        if env.is_same(contended, lock) {
+            report_release(agent, env, state, (slot, turn), (number, true));
+        }
+        env.delete_local(contended);
+    }
+}
+
+fn report_release(
+    agent: CountingParts<'_>,
+    env: JniEnvironment,
+    state: &ThreadState,
+    (slot, turn): (usize, u64),
+    (number, fully): (ContextId, bool),
+) {
+    let Some(wait) = WAITS.slots.get(slot) else {
+        return;
+    };
+    let now = clock::nano_time();
+    let mut wait = wait.lock();
+    if !wait.is_open(turn) {
+        return;
+    }
+    let outcome = wait.release_lock(ReportingThread::new(state), now, fully);
+    if wait.is_decided {
+        // Within the lock: the bit is that of this turn.
+        clear_bit(slot);
+    }
+    drop(wait);
+    if let ReleaseOutcome::Holder {
+        holder_type,
+        passed,
+    } = outcome
+        && count_holder(agent, env, state, (number, holder_type), passed).is_none()
+    {
+        increment_counter(&agent.core.counts.events_dropped);
+    }
+}
+
+fn count_holder(
+    agent: CountingParts<'_>,
+    env: JniEnvironment,
+    state: &ThreadState,
+    (number, holder_type): (ContextId, EventTypeId),
+    passed: u64,
+) -> Option<()> {
+    let number = match number {
+        ContextId::UNKNOWN => {
+            let here = verified_location(agent, env, state)?;
+            contexts::event_number(agent.stack_parts(), state, here)
+        }
+        number => number,
+    };
+    let mut counters = current_counters(agent.thread_parts(), env, state);
+    // The stream has the wait itself.
+    event_counter(agent.thread_parts(), &mut counters, number, holder_type)?.count_event(passed);
+    Some(())
+}
+
+fn clear_bit(slot: usize) {
+    if let Some(word) = slots::lock_waits_word() {
+        word.fetch_and(!(1 << slot), Ordering::Relaxed);
+    }
+}
+
+/// The type of a context's waits, and that of their holders.
+#[derive(Clone, Copy, Default)]
+struct KnownHolderType {
+    context: u64,
+    wait_type: u32,
+    holder_type: u32,
+}
+
+const KNOWN_TYPES: usize = 64;
+
+thread_local! {
+    /// By hash; a new entry replaces the old one. On the heap, because a library that is loaded late has little room in the
+    /// thread's own block.
+    static HOLDER_TYPES: RefCell<Option<Box<[KnownHolderType; KNOWN_TYPES]>>> = const { RefCell::new(None) };
+}
+
+/// The event type of a holder for which `context` waits.
+fn find_holder_type(
+    agent: CountingParts<'_>,
+    env: JniEnvironment,
+    (lock, kind): (jobject, &'static EventKind),
+    (context, wait_type): (ContextId, EventTypeId),
+) -> Option<EventTypeId> {
+    let index = (context.0 ^ context.0 >> 32 ^ u64::from(wait_type.0)) as usize % KNOWN_TYPES;
+    let known = HOLDER_TYPES.with_borrow(|types| types.as_ref()?.get(index).copied());
+    if let Some(known) = known
+        && (known.context, known.wait_type) == (context.0, wait_type.0)
+    {
+        return Some(EventTypeId(known.holder_type));
+    }
+    let class: jclass = env.class_of(lock);
+    let detail = event_detail(agent, class, kind);
+    env.delete_local(class);
+    let detail = lock_holder_detail(&detail, context);
+    let found = agent.find_or_add_event_type(LOCK_HOLDERS.name, LOCK_HOLDERS.unit, &detail)?;
+    HOLDER_TYPES.with_borrow_mut(|types| {
+        let types = types.get_or_insert_with(|| Box::new(array::from_fn(|_| Default::default())));
+        if let Some(entry) = types.get_mut(index) {
+            *entry = KnownHolderType {
+                context: context.0,
+                wait_type: wait_type.0,
+                holder_type: found.0,
+            };
+        }
+    });
+    Some(found)
+}
+
+#[cfg(test)]
+mod lock_holders_tests {
+    use super::*;
+    use crate::core::VerifyCountdown;
+    use crate::memory::address_space::MappedRange;
+
+    const HOLDER: EventTypeId = EventTypeId(8);
+
+    fn new_state() -> ThreadState {
+        let region = MappedRange::from_unmapped(0x1000, 0x1000);
+        ThreadState::new(region, false, VerifyCountdown::new(0))
+    }
+
+    /// A wait that began at time 100.
+    fn new_wait() -> ContendedWait {
+        ContendedWait {
+            turn: 1,
+            since: 100,
+            holder_type: HOLDER,
+            ..ContendedWait::new()
+        }
+    }
+
+    fn held_for(passed: u64) -> ReleaseOutcome {
+        ReleaseOutcome::Holder {
+            holder_type: HOLDER,
+            passed,
+        }
+    }
+
+    #[test]
+    fn the_first_thread_that_did_not_arrive_later_is_the_holder() {
+        let (holder, late) = (new_state(), new_state());
+        let (holder, late) = (ReportingThread::new(&holder), ReportingThread::new(&late));
+        let mut wait = new_wait();
+        wait.add_arrival(late.address);
+        assert_eq!(wait.release_lock(late, 120, false), ReleaseOutcome::Other);
+        assert!(wait.is_open(1) && !wait.is_open(3));
+        // The holder enters once more: its inner release ends nothing.
+        wait.add_arrival(holder.address);
+        assert_eq!(wait.release_lock(holder, 130, false), ReleaseOutcome::Other);
+        assert_eq!(wait.release_lock(holder, 150, false), held_for(50));
+        assert!(!wait.is_open(1));
+    }
+
+    #[test]
+    fn a_thread_that_was_notified_later_is_not_the_holder() {
+        let state = new_state();
+        let thread = ReportingThread::new(&state);
+        state.notified_at.set(99);
+        assert_eq!(new_wait().release_lock(thread, 150, false), held_for(50));
+        state.notified_at.set(100);
+        let mut wait = new_wait();
+        assert_eq!(wait.release_lock(thread, 150, false), ReleaseOutcome::Other);
+        assert!(!wait.is_open(1));
+    }
+
+    #[test]
+    fn what_cannot_be_known_stays_unknown() {
+        let state = new_state();
+        let thread = ReportingThread::new(&state);
+        let mut wait = new_wait();
+        wait.add_arrival(thread.address);
+        assert_eq!(wait.release_lock(thread, 150, true), ReleaseOutcome::Other);
+        assert!(!wait.is_open(1));
+        let mut wait = new_wait();
+        for thread in 1..=ARRIVALS {
+            wait.add_arrival(thread);
+            assert!(wait.is_open(1));
+        }
+        wait.add_arrival(ARRIVALS + 1);
+        assert!(!wait.is_open(1));
+    }
+}

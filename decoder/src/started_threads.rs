@@ -1,0 +1,110 @@
+//! Threads by the context that started them: those that live, with their ages, and those that have ended.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use lucce_callgraph::DecodeError;
+use lucce_contentid::StackId;
+use lucce_options::kinds::{ALIVE_THREADS, THREAD};
+
+use crate::frame::{CodeOrigin, StackFrame};
+use crate::profile::{Profile, StackTrace};
+
+/// Threads that one context started.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ThreadStarts {
+    pub start: StackTrace,
+    pub started: u64,
+    pub alive: u64,
+    /// Milliseconds since the start of the oldest living thread.
+    pub oldest_ms: Option<u64>,
+}
+
+/// All threads with a known start.
+#[derive(Clone, Default, PartialEq, Eq, Debug)]
+pub struct StartedThreads {
+    /// Contexts with most living threads first.
+    pub rows: Vec<ThreadStarts>,
+}
+
+impl ThreadStarts {
+    /// Number of threads that have ended, or were started and have not begun yet.
+    #[must_use]
+    pub fn ended(&self) -> u64 {
+        self.started.saturating_sub(self.alive)
+    }
+
+    /// The innermost frame of own code, else the innermost frame.
+    #[must_use]
+    pub fn focus_frame(&self) -> Option<&StackFrame> {
+        let mut frames = self.start.frames.iter();
+        let own = frames.find(|frame| frame.origin == CodeOrigin::Application);
+        own.or(self.start.frames.first())
+    }
+}
+
+/// Lists threads by the context that started them. `None`: the run does not record which threads live.
+///
+/// # Errors
+/// The log does not explain a context.
+pub fn list_started_threads(profile: &Profile) -> Result<Option<StartedThreads>, DecodeError> {
+    if !profile.types.has_kind(ALIVE_THREADS.name) {
+        return Ok(None);
+    }
+    let mut rows: BTreeMap<StackId, ThreadStarts> = BTreeMap::new();
+    let mut add_row = |id, change: &dyn Fn(&mut ThreadStarts)| -> Result<(), DecodeError> {
+        let start = profile.decode_trace(id)?;
+        change(rows.entry(start.stack).or_insert_with(|| ThreadStarts {
+            start,
+            started: 0,
+            alive: 0,
+            oldest_ms: None,
+        }));
+        Ok(())
+    };
+    for counter in profile.events.as_slice() {
+        if profile.types.is_of_kind(counter.event, THREAD.name) {
+            add_row(counter.id, &|row| {
+                row.started = row.started.saturating_add(counter.count);
+            })?;
+        }
+    }
+    let now = last_time_ms(profile);
+    for counter in living(profile) {
+        let age = now.saturating_sub(counter.value);
+        add_row(counter.id, &|row| {
+            row.alive = row.alive.saturating_add(counter.count);
+            row.oldest_ms = row.oldest_ms.max(Some(age));
+        })?;
+    }
+    let mut rows: Vec<_> = rows.into_values().collect();
+    for row in &mut rows {
+        // Starts may not have been counted all the time.
+        row.started = row.started.max(row.alive);
+    }
+    rows.sort_by_key(|row| (Reverse((row.alive, row.started)), row.start.id));
+    Ok(Some(StartedThreads { rows }))
+}
+
+/// The counters of living threads.
+fn living(profile: &Profile) -> impl Iterator<Item = &crate::events::ContextCounter> {
+    let all = profile
+        .alive_threads
+        .iter()
+        .filter(|counter| counter.count > 0);
+    all.filter(|counter| {
+        let info = profile.types.get(counter.event);
+        info.is_some_and(|info| info.detail.is_none())
+    })
+}
+
+/// The end of the run; without one, the last time that the counters have. In milliseconds since 1970.
+fn last_time_ms(profile: &Profile) -> u64 {
+    match profile.stat_value("run.millis") {
+        0 => {
+            let times = profile.alive_threads.iter().map(|counter| counter.value);
+            times.max().unwrap_or_default()
+        }
+        millis => (profile.header.start / 1_000_000).saturating_add(millis),
+    }
+}
