@@ -20,7 +20,7 @@ use crate::classes::java_agents::TransformRequest;
 use crate::classes::rewriting::RewriteOutcome;
 use crate::classes::{java_agents, load};
 use crate::counting::event_types::count_program_event;
-use crate::counting::{object_types, site_counter, stream};
+use crate::counting::{method_times, object_types, site_counter, stream};
 use crate::entry::java_api::with_switched_counters;
 use crate::events;
 use crate::events::HookEvent;
@@ -756,6 +756,39 @@ pub extern "system" fn Java_java_lang_LucceRtNatives_closeRequest(
     guard_tag_switch(env, own, |agent, env, state| {
         request::close_request(agent.counting_parts(), env, state);
     });
+}
+
+/// Makes room for one more method in progress whose time is recorded. Returns the block's address.
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_java_lang_LucceRtNatives_growTimes(
+    _: *mut JNIEnv,
+    _: jclass,
+    own: OwnState,
+) -> jlong {
+    guard_callback(0, |_| {
+        let block = own.get().map(ThreadState::grow_times);
+        block.unwrap_or(0).cast_signed()
+    })
+}
+
+/// The address of the counter for times with this index in a context, added if needed. 0: there is none.
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_java_lang_LucceRtNatives_addTimeCounter(
+    env: *mut JNIEnv,
+    _: jclass,
+    own: OwnState,
+    number: jlong,
+    index: jint,
+) -> jlong {
+    guard_callback(0, |agent| {
+        let Some(state) = own.get() else {
+            return 0;
+        };
+        let time = (ContextId(number as u64), index.cast_unsigned());
+        let env = agent.core.jni_env(env);
+        let counter = method_times::insert_time_counter(agent.counting_parts(), env, state, time);
+        counter.unwrap_or(0) as jlong
+    })
 }
 
 /// The VM has filled in the trace of an exception.

@@ -46,6 +46,7 @@ pub type BracketInstaller = fn(&Agent, JniEnvironment, jclass) -> Option<()>;
 const FRAMES: &CStr = c"java/lang/LucceRtFrames";
 const ALLOCATIONS: &CStr = c"java/lang/LucceRtAllocations";
 const PROGRAM_EVENTS: &CStr = c"java/lang/LucceRtProgramEvents";
+const TIMES: &CStr = c"java/lang/LucceRtTimes";
 
 /// The class of this name.
 fn find_class(classes: HelperClasses, name: &CStr) -> Option<jclass> {
@@ -69,6 +70,8 @@ pub fn define_boot_variant(agent: &Agent, env: JniEnvironment) -> Option<()> {
     let types = agent.counting.program_kinds.types_address();
     let program_events = find_class(classes, PROGRAM_EVENTS)?;
     env.set_static_long(program_events, c"kindTypes", types as i64)?;
+    let types = agent.counting.method_times.types_address();
+    env.set_static_long(find_class(classes, TIMES)?, c"timeTypes", types as i64)?;
     for (class, field, value) in agent.counters.tracking.helper_fields(&agent.core) {
         env.set_static_long(find_class(classes, class)?, field, value)?;
     }

@@ -21,6 +21,7 @@ const PROGRAM_EVENTS: &str = "java/lang/LucceRtProgramEvents";
 pub const DURATIONS: &str = "java/lang/LucceRtDurations";
 const TASKS: &str = "java/lang/LucceRtTasks";
 const REQUESTS: &str = "java/lang/LucceRtRequests";
+const TIMES: &str = "java/lang/LucceRtTimes";
 const LAB: &str = "java/lang/LucceRtLab";
 /// Prefix of the helpers that classes inherit from `java.lang.Object`; no compiler makes such names.
 pub const INHERITED: &str = "$lucce$";
@@ -86,6 +87,13 @@ helpers! {
     END_REQUEST = REQUESTS("endRequest", "(J)V");
     /// If the VM may have called the method.
     END_REQUEST_FROM_VM = REQUESTS("endRequestFromVm", "(J)V");
+    /// At the entry of a method whose time is recorded; at its ends, by a return and by an exception.
+    BEGIN_TIME = TIMES("beginTime", "(JI)V");
+    END_TIME = TIMES("endTime", "(J)V");
+    END_TIME_THROWN = TIMES("endTimeThrown", "(J)V");
+    /// If the VM may have called the method.
+    END_TIME_FROM_VM = TIMES("endTimeFromVm", "(J)V");
+    END_TIME_THROWN_FROM_VM = TIMES("endTimeThrownFromVm", "(J)V");
     /// For an object made by a native method, or by the compiler's replacement of it.
     COUNT_OBJECT = OBJECTS("countObject", "(Ljava/lang/Object;JI)V");
     /// For methods that do not keep their slot's address.

@@ -24,7 +24,7 @@ import jdk.internal.vm.annotation.Hidden;
  * LucceRtCalls          entries of methods, LucceRtDurations waits and timed operations, LucceRtIo input and output
  * LucceRtProgramEvents  the program's own events
  * LucceRtTasks          contexts that continue elsewhere
- * LucceRtRequests       methods that receive requests
+ * LucceRtRequests       methods that receive requests, LucceRtTimes methods whose times are recorded
  * LucceRtClasses        classes that the VM does not report
  * LucceRtNatives        the agent's functions
  * LucceRtNoop           in place of the hooks of a class that comes back with them

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use lucce_bytecode::{ClassFile, rewrite};
 use lucce_classkit::jdks;
 use lucce_instrument::kinds::{ALLOC, IO, LOCK, THREAD};
+use lucce_options::MethodSelection;
 use lucce_instrument::{
     self as hooks, EventKindSet, HookOptions, InstrumentationOptions, MethodInstrumentation,
 };
@@ -44,6 +45,7 @@ fn decide_instrumentation(
         trusted: true,
         holds: &|_| true,
         jdk_is_out_of_scope: false,
+        methods: &MethodSelection::default(),
         calls_untracked: &|call| {
             if may_be_untracked(&call.owner) {
                 record_untracked_query(queries, registry, &call.owner);
