@@ -3,8 +3,10 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use lucce_bytecode::ClassFile;
+use lucce_filter::MethodPattern;
 use lucce_instrument::MethodInstrumentation;
 use lucce_instrument::kinds::named_methods::unrecorded_reason;
+use lucce_options::MethodSelection;
 
 use crate::core::AgentCore;
 use crate::memory::counter::increment_counter;
@@ -41,31 +43,36 @@ impl AgentCore {
             let Some(named) = methods.find_use(class.name(), &method.name) else {
                 continue;
             };
-            self.mark_matched(class.name(), &method.name);
+            self.mark_matched(methods, (class.name(), &method.name));
             let instrumentation = instrumentations.and_then(|all| all.get(index));
             let reason = match instrumentation {
                 Some(instrumentation) => unrecorded_reason(method, instrumentation, named),
                 None => Some("calls not counted: its class is out of scope"),
             };
             if let Some(reason) = reason {
-                self.report_unrecorded(class.name(), &method.name, reason);
+                self.report_unrecorded(methods, (class.name(), &method.name), reason);
             }
         }
     }
 
-    fn mark_matched(&self, class: &str, method: &str) {
+    /// Notes that the class has a method that patterns match.
+    pub fn mark_matched(&self, methods: &MethodSelection, (class, method): (&str, &str)) {
         let mut unmatched = self.named_methods.unmatched.lock();
-        let methods = self.options.events.methods();
         for pattern in methods.iter().filter(|one| one.matches_method(class, method)) {
             let text = pattern.to_string();
             unmatched.retain(|other| *other != text);
         }
     }
 
-    /// A pattern of many classes matches many natives: those are counted only.
-    fn report_unrecorded(&self, class: &str, method: &str, reason: &str) {
-        let mut patterns = self.options.events.methods().iter();
-        let is_named = |pattern: &lucce_filter::MethodPattern| {
+    /// Reports a method that is not recorded. A pattern of many classes matches many natives: those are counted only.
+    pub fn report_unrecorded(
+        &self,
+        methods: &MethodSelection,
+        (class, method): (&str, &str),
+        reason: &str,
+    ) {
+        let mut patterns = methods.iter();
+        let is_named = |pattern: &MethodPattern| {
             pattern.names_one_class() && pattern.matches_method(class, method)
         };
         match patterns.any(is_named) {

@@ -13,10 +13,12 @@ use lucce_tracelog::EventTypeId;
 
 use crate::counting::CountingParts;
 use crate::memory::counter::increment_counter;
-use crate::memory::shared_layout::{INT_BITS, LONGEST_TIME, THROWN_TIMES};
+use crate::memory::shared_layout::{INT_BITS, THROWN_TIMES};
 use crate::thread::ThreadState;
 use crate::thread::counter_access::{current_counters, event_counter};
 use crate::thread::thread_counters::counter_address;
+
+pub use crate::memory::shared_layout::LONGEST_TIME;
 
 // Java code computes the address of a type by this size.
 const _: () = assert!(size_of::<AtomicU32>() == 1 << INT_BITS);
@@ -58,7 +60,8 @@ pub fn insert_time_counter(
     counter.map(counter_address)
 }
 
-fn find_time_type(agent: CountingParts<'_>, index: u32) -> Option<EventTypeId> {
+/// The event type of times with this index.
+pub fn find_time_type(agent: CountingParts<'_>, index: u32) -> Option<EventTypeId> {
     let place = agent.counting.method_times.0.get(index as usize)?;
     let [time, longest] = NAMED_TIME.log_kinds else {
         return None;
@@ -68,6 +71,12 @@ fn find_time_type(agent: CountingParts<'_>, index: u32) -> Option<EventTypeId> {
     // Relaxed: the log explains the type; a thread that does not see it yet comes here again.
     place.store(event.0, Ordering::Relaxed);
     Some(event)
+}
+
+/// The index of a time in nanoseconds. `is_thrown`: an exception ended it.
+pub fn time_index(passed: u64, is_thrown: bool) -> u32 {
+    let power = passed.checked_ilog2().unwrap_or(0);
+    power + if is_thrown { THROWN_TIMES } else { 0 }
 }
 
 /// What the log says about times with this index.

@@ -12,7 +12,7 @@ use std::sync::atomic::Ordering;
 
 use jvmti_bindings::sys::jni::{JNIEnv, jboolean, jclass, jint, jlong, jobject, jvalue};
 use lucce_callgraph::{ContextId, MethodId, SiteId};
-use lucce_instrument::kinds::{ALLOC, REQUEST};
+use lucce_instrument::kinds::{ALLOC, NAMED_CALL, NAMED_TIME, REQUEST};
 
 use lucce_jvmti::JniEnvironment;
 
@@ -31,7 +31,8 @@ use crate::memory::event_mask;
 use crate::memory::slots::Slot;
 use crate::options::StartDelay;
 use crate::session::Agent;
-use crate::session::delay;
+use crate::session::{delay, method_hooks};
+use crate::hookless::named_calls;
 use crate::session::guard::{guard_callback, guard_event, guard_hook_event};
 use crate::stack::frames::StackWalk;
 use crate::stack::tasks::TaskSubmission;
@@ -789,6 +790,52 @@ pub extern "system" fn Java_java_lang_LucceRtNatives_addTimeCounter(
         let counter = method_times::insert_time_counter(agent.counting_parts(), env, state, time);
         counter.unwrap_or(0) as jlong
     })
+}
+
+/// A named method of a JVM without other hooks begins. Number 0 only binds the native method.
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_java_lang_LucceRtNamed_begin(
+    env: *mut JNIEnv,
+    _: jclass,
+    number: jint,
+) -> jlong {
+    let mut open = 0;
+    guard_event(NAMED_CALL.mask_bit | NAMED_TIME.mask_bit, |agent| {
+        if let Some(call) = method_hooks::find_call(number.cast_unsigned()) {
+            let env = agent.core.jni_env(env);
+            open = named_calls::begin_call(agent.counting_parts(), env, call);
+        }
+    });
+    open.into()
+}
+
+/// The method ends, by a return.
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_java_lang_LucceRtNamed_end(
+    env: *mut JNIEnv,
+    _: jclass,
+    open: jlong,
+) {
+    end_named_call(env, open, false);
+}
+
+/// The method ends, by an exception.
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_java_lang_LucceRtNamed_endThrown(
+    env: *mut JNIEnv,
+    _: jclass,
+    open: jlong,
+) {
+    end_named_call(env, open, true);
+}
+
+fn end_named_call(env: *mut JNIEnv, open: jlong, is_thrown: bool) {
+    if let Ok(open @ 1..) = u32::try_from(open) {
+        guard_callback((), |agent| {
+            let env = agent.core.jni_env(env);
+            named_calls::end_call(agent.counting_parts(), env, open, is_thrown);
+        });
+    }
 }
 
 /// The VM has filled in the trace of an exception.

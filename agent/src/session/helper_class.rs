@@ -83,6 +83,13 @@ pub fn define_boot_variant(agent: &Agent, env: JniEnvironment) -> Option<()> {
     env.set_static_long(class, c"bootStackSize", agent.core.stacks.boot_stack as i64)
 }
 
+/// Defines one helper class that needs no other, in a VM without helper classes.
+pub fn define_class_alone(env: JniEnvironment, name: &CStr) -> Option<jclass> {
+    let index = NAMES.iter().position(|known| *known == name)?;
+    let bytes = variant_bytes(HelperVariant::default())?.get(index).copied()?;
+    env.define_boot_class(name, bytes)
+}
+
 /// The helper classes as global references, which are never deleted.
 pub fn find_classes(env: JniEnvironment) -> Option<HelperClasses> {
     let mut classes = [std::ptr::null_mut(); NAMES.len()];

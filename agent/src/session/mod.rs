@@ -26,6 +26,7 @@ pub mod holders_request;
 mod leaks_request;
 pub mod live;
 pub mod malloc_trim;
+pub mod method_hooks;
 #[cfg(test)]
 mod old_hooks_tests;
 pub mod push;

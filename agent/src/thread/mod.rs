@@ -14,6 +14,7 @@ pub mod event_kind;
 pub mod lifecycle;
 pub mod monitor_waits;
 pub mod names;
+pub mod open_times;
 pub mod recent_counters;
 pub mod tag_scope;
 pub mod tags;

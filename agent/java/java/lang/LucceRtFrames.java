@@ -25,6 +25,7 @@ import jdk.internal.vm.annotation.Hidden;
  * LucceRtProgramEvents  the program's own events
  * LucceRtTasks          contexts that continue elsewhere
  * LucceRtRequests       methods that receive requests, LucceRtTimes methods whose times are recorded
+ * LucceRtNamed          named methods of a JVM without other hooks
  * LucceRtClasses        classes that the VM does not report
  * LucceRtNatives        the agent's functions
  * LucceRtNoop           in place of the hooks of a class that comes back with them
