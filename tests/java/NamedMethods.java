@@ -1,3 +1,5 @@
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.BitSet;
 import java.util.List;
@@ -6,7 +8,8 @@ import java.util.concurrent.atomic.AtomicLong;
 
 /**
  * Counts the calls of its own methods, and measures them from within and from without. Prints both: what a tool says lies
- * between. With "--virtual", some of its threads are virtual; with "--forever", it goes on until its input ends.
+ * between. With "--virtual", some of its threads are virtual. With "--wait FILE", it runs a round whenever the file
+ * exists, which it then deletes.
  */
 public class NamedMethods {
     static final TreeMap<String, AtomicLong> SUMS = new TreeMap<>();
@@ -172,15 +175,17 @@ public class NamedMethods {
     public static void main(String[] arguments) throws Exception {
         List<String> words = List.of(arguments);
         boolean isVirtual = words.contains("--virtual");
-        if (words.contains("--forever")) {
-            // A line of its input: a round, and the sums since the line before.
-            while (System.in.read() >= 0) {
-                round(isVirtual, 500);
-                print();
-                SUMS.clear();
-                System.out.println("round");
+        int at = words.indexOf("--wait");
+        while (at >= 0) {
+            Path file = Path.of(words.get(at + 1));
+            while (!Files.deleteIfExists(file)) {
+                System.out.println("working");
+                Thread.sleep(20);
             }
-            return;
+            round(isVirtual, 500);
+            print();
+            SUMS.clear();
+            System.out.println("round");
         }
         round(isVirtual, 20_000);
         round(isVirtual, 20_000);

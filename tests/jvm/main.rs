@@ -34,6 +34,7 @@ mod leaks;
 mod log_lines;
 mod loss;
 mod modes;
+mod named_methods;
 mod native_api;
 mod own_code;
 mod own_events;
@@ -174,6 +175,7 @@ fn all(setup: &'static Setup) -> Vec<Test> {
         shop::tests(setup),
         explain::tests(setup),
         leaks::tests(setup),
+        named_methods::tests(setup),
         native_api::tests(setup),
         bursts::tests(setup),
         delays::tests(setup),
@@ -206,6 +208,7 @@ const DIFFERENT: [&str; 22] = [
     "io",
     "java_agents",
     "jdk_facts",
+    "named_methods",
     "native_api",
     "programs",
     "real_java_agents",

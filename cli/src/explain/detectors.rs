@@ -11,6 +11,7 @@ use super::finding::{
 };
 use super::prepared_run::{LeakedObjects, PathIndex, PreparedRun, RunContext};
 use super::repeated_calls::find_repeated_calls;
+use super::requested_collections::{REQUESTED_COLLECTIONS, find_requested_collections};
 use crate::amounts::format_amount;
 
 /// A detector of one kind of problem.
@@ -28,7 +29,7 @@ const LOCK: &str = "lock";
 const THREAD: &str = "thread";
 
 /// All detectors.
-pub static DETECTORS: [Detector; 6] = [
+pub static DETECTORS: [Detector; 7] = [
     Detector {
         name: "leak",
         summary: "objects of one context of which ever more live on; proven by collections of the old generation",
@@ -58,6 +59,12 @@ pub static DETECTORS: [Detector; 6] = [
         summary: "threads that one own line starts again and again",
         kinds: &[THREAD],
         find: find_thread_starts,
+    },
+    Detector {
+        name: "gc",
+        summary: "System.gc() called by own code again and again",
+        kinds: &[REQUESTED_COLLECTIONS],
+        find: find_requested_collections,
     },
     Detector {
         name: "allocations",

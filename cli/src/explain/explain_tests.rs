@@ -334,6 +334,21 @@ fn repeated_thread_starts_are_found() {
     assert_eq!(counts("threads", &[starts(49)]), []);
 }
 
+#[test]
+fn own_calls_of_collections_are_found() {
+    let calls = |count, frames: &[&str]| row("call", "", (count, 0), frames);
+    let gc = "jdk:java.lang.System.gc:1";
+    assert_eq!(counts("gc", &[calls(2, &[ENTRY, LINE, gc])]), [(2, at_line())]);
+    assert_eq!(counts("gc", &[calls(1, &[ENTRY, LINE, gc])]), []);
+    // A library's call, the JDK's, and calls of other methods.
+    let library = calls(9, &[ENTRY, LINE, ORM, gc]);
+    let buffers = "jdk:java.nio.Bits.reserveMemory:1";
+    let queue = "jdk:java.util.ArrayDeque.add:1";
+    let jdk = calls(9, &[ENTRY, LINE, buffers, "jdk:java.lang.Runtime.gc:1"]);
+    let other = calls(9, &[ENTRY, LINE, queue]);
+    assert_eq!(counts("gc", &[library, jdk, other]), []);
+}
+
 /// Frames below the own line, type, count and bytes, and the words of the finding.
 type RuleCase = (
     &'static [&'static str],

@@ -3,7 +3,7 @@
 //! ```text
 //! log ─► PreparedRun: contexts with own lines and entries ─► DETECTORS ─► findings, by cost ─► text, JSON, page
 //! ```
-//! Reading order: `prepared_run`, `finding`, `detectors` (the table), `repeated_calls`, `allocation_rules`, `explanation`, `page`.
+//! Reading order: `prepared_run`, `finding`, `detectors` (the table), `repeated_calls`, `allocation_rules`, `requested_collections`, `explanation`, `page`.
 
 mod allocation_rules;
 mod detectors;
@@ -12,6 +12,7 @@ mod finding;
 mod page;
 mod prepared_run;
 mod repeated_calls;
+mod requested_collections;
 
 #[cfg(test)]
 mod explain_tests;
@@ -82,9 +83,10 @@ pub struct ExplainArgs {
 }
 
 /// What `lucce run --explain` records.
-pub const RUN_EVENTS: &str = "alloc+exception+lock+thread+io+leak=16k";
+pub const RUN_EVENTS: &str =
+    "alloc+exception+lock+thread+io+leak=16k+call:java.lang.System.gc";
 /// What a running JVM can report to an attached agent. Smaller samples say more about short recordings.
-const ATTACHED_EVENTS: &str = "alloc+leak=4k+lock";
+const ATTACHED_EVENTS: &str = "alloc+leak=4k+lock+call:java.lang.System.gc";
 /// Findings of the text.
 const DEFAULT_TOP: usize = 5;
 const DEFAULT_DURATION: Duration = Duration::from_secs(30);
