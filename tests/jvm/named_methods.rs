@@ -24,17 +24,29 @@ pub fn tests(setup: &'static Setup) -> Vec<Test> {
     const MODES: [Mode; 5] = [
         ("default", &["-Xcheck:jni"], ",verify=7"),
         ("int", &["-Xint"], "+alloc+exception,verify=3"),
-        ("comp", &["-Xcomp", "-XX:-TieredCompilation"], "+alloc+lock+thread"),
+        (
+            "comp",
+            &["-Xcomp", "-XX:-TieredCompilation"],
+            "+alloc+lock+thread",
+        ),
         ("stream", &[], ",stream=on,class-cache=off"),
-        ("app", &["-XX:+UseSerialGC"], ",include=NamedMethods+java.util.*+java.lang.System"),
+        (
+            "app",
+            &["-XX:+UseSerialGC"],
+            ",include=NamedMethods+java.util.*+java.lang.System",
+        ),
     ];
     let mut tests = modes::each(setup, "named_methods", &MODES, check_mode);
     for jdk in &setup.jdks {
         let name = |what: &str| format!("named_methods::{}::{what}", jdk.version);
         let is_quick = jdk == setup.jdk();
-        tests.push(test(name("attached"), is_quick, move || attached(setup, jdk)));
+        tests.push(test(name("attached"), is_quick, move || {
+            attached(setup, jdk)
+        }));
         if jdk.version >= 21 {
-            tests.push(test(name("virtual"), false, move || virtual_threads(setup, jdk)));
+            tests.push(test(name("virtual"), false, move || {
+                virtual_threads(setup, jdk)
+            }));
         }
         if jdk.version >= 25 {
             tests.push(test(name("flight_recorder"), false, move || {
@@ -46,11 +58,18 @@ pub fn tests(setup: &'static Setup) -> Vec<Test> {
 }
 
 fn check_mode(case: &Case) -> Checked {
-    check_run(case.java(&format!("{METHODS}{}", case.options)).main([PROGRAM]))
+    check_run(
+        case.java(&format!("{METHODS}{}", case.options))
+            .main([PROGRAM]),
+    )
 }
 
 fn virtual_threads(setup: &Setup, jdk: &Jdk) -> Checked {
-    let java = Java::new(setup, jdk, &format!("named_methods-{}-virtual", jdk.version));
+    let java = Java::new(
+        setup,
+        jdk,
+        &format!("named_methods-{}-virtual", jdk.version),
+    );
     let java = java.agent(&format!("{METHODS},verify=5"));
     check_run(java.main([PROGRAM, "--virtual"]))
 }
@@ -73,11 +92,17 @@ fn check_run(java: Java<'_>) -> Checked {
 
 /// Hooks go into a running JVM, others follow by `lucce ctl`, and all go out again.
 fn attached(setup: &Setup, jdk: &Jdk) -> Checked {
-    let java = Java::new(setup, jdk, &format!("named_methods-{}-attached", jdk.version));
+    let java = Java::new(
+        setup,
+        jdk,
+        &format!("named_methods-{}-attached", jdk.version),
+    );
     let file = java.folder().join("go");
     let log = java.log().display().to_string();
     let path = file.display().to_string();
-    let java = java.flags(["-Xcheck:jni"]).main([PROGRAM, "--wait", &*path]);
+    let java = java
+        .flags(["-Xcheck:jni"])
+        .main([PROGRAM, "--wait", &*path]);
     let mut jvm = Running::of(java)?;
     // A round without the agent compiles the methods, and starts the classes.
     round(&mut jvm, &path)?;
@@ -85,7 +110,9 @@ fn attached(setup: &Setup, jdk: &Jdk) -> Checked {
     let only = "events=call:NamedMethods$First.put";
     jvm.lucce().text(
         0,
-        &["attach", &pid, "--out", &log, "--opt", only, "--opt", "verify=3"],
+        &[
+            "attach", &pid, "--out", &log, "--opt", only, "--opt", "verify=3",
+        ],
     )?;
     // Then every hook is in.
     jvm.ctl(&["set", METHODS])?;
@@ -108,7 +135,9 @@ fn round(jvm: &mut Running<'_>, file: &str) -> Result<Sums, String> {
     fs::write(file, "").map_err(|e| e.to_string())?;
     jvm.until("a round", |jvm| {
         let printed = jvm.java.printed("stdout");
-        Ok(printed.get(before..).is_some_and(|new| new.contains("round\n")))
+        Ok(printed
+            .get(before..)
+            .is_some_and(|new| new.contains("round\n")))
     })?;
     let printed = jvm.java.printed("stdout");
     Ok(read_sums(printed.get(before..).unwrap_or_default()))
@@ -126,11 +155,15 @@ fn read_sums(text: &str) -> Sums {
 fn compare_with_report(lucce: Lucce, log: &str, expected: &Sums) -> Checked {
     let calls = |sums: &Sums| -> Sums {
         let calls = sums.iter().filter(|(name, _)| name.starts_with("calls "));
-        calls.map(|(name, number)| (name.clone(), *number)).collect()
+        calls
+            .map(|(name, number)| (name.clone(), *number))
+            .collect()
     };
     let reported = read_calls(lucce, log)?;
     let expected_calls = calls(expected);
-    ensure(reported == expected_calls, || differences(&expected_calls, &reported))?;
+    ensure(reported == expected_calls, || {
+        differences(&expected_calls, &reported)
+    })?;
     let times = read_times(lucce, log)?;
     let number = |key: &str, method: &str| {
         let key = format!("{key} {method}");
@@ -226,7 +259,11 @@ fn check_power(detail: &str, count: u64, value: u64) -> Checked {
 
 /// Flight Recorder counts the same calls in a run of its own: the program's are always as many.
 fn flight_recorder(setup: &Setup, jdk: &Jdk) -> Checked {
-    let java = Java::new(setup, jdk, &format!("named_methods-{}-recorder", jdk.version));
+    let java = Java::new(
+        setup,
+        jdk,
+        &format!("named_methods-{}-recorder", jdk.version),
+    );
     let recording = java.folder().join("run.jfr");
     let filter = "NamedMethods$Repo::find;NamedMethods::leaf;NamedMethods$Repo::save";
     let start = format!(
@@ -242,7 +279,10 @@ fn flight_recorder(setup: &Setup, jdk: &Jdk) -> Checked {
         .map_err(|e| e.to_string())?;
     let events: Value = serde_json::from_slice(&printed.stdout).map_err(|e| e.to_string())?;
     let mut counted = Sums::new();
-    for event in events["recording"]["events"].as_array().ok_or("no events")? {
+    for event in events["recording"]["events"]
+        .as_array()
+        .ok_or("no events")?
+    {
         let values = &event["values"];
         let name = values["method"]["name"].as_str().ok_or("no method")?;
         let invocations = values["invocations"].as_u64().ok_or("no invocations")?;

@@ -78,7 +78,9 @@ pub fn transform_class(
     let Ok(mut instrumentations) = decide_instrumentation(agent, loader, &class, &queries) else {
         return pass_unreadable(agent);
     };
-    agent.core.report_named_methods(&class, Some(&instrumentations));
+    agent
+        .core
+        .report_named_methods(&class, Some(&instrumentations));
     if arrival == ClassArrival::Change {
         set_vm_entered_if_old_callers(agent, loader, &class, &mut instrumentations);
     }

@@ -58,7 +58,10 @@ impl AgentCore {
     /// Notes that the class has a method that patterns match.
     pub fn mark_matched(&self, methods: &MethodSelection, (class, method): (&str, &str)) {
         let mut unmatched = self.named_methods.unmatched.lock();
-        for pattern in methods.iter().filter(|one| one.matches_method(class, method)) {
+        for pattern in methods
+            .iter()
+            .filter(|one| one.matches_method(class, method))
+        {
             let text = pattern.to_string();
             unmatched.retain(|other| *other != text);
         }

@@ -26,14 +26,14 @@ use crate::events;
 use crate::events::HookEvent;
 use crate::events::exception_trace::{ThrownException, TraceAction};
 use crate::events::request;
+use crate::hookless::named_calls;
 use crate::memory::counter::increment_counter;
 use crate::memory::event_mask;
 use crate::memory::slots::Slot;
 use crate::options::StartDelay;
 use crate::session::Agent;
-use crate::session::{delay, method_hooks};
-use crate::hookless::named_calls;
 use crate::session::guard::{guard_callback, guard_event, guard_hook_event};
+use crate::session::{delay, method_hooks};
 use crate::stack::frames::StackWalk;
 use crate::stack::tasks::TaskSubmission;
 use crate::stack::{context_scopes, tasks, verify, vm_entry};
@@ -811,11 +811,7 @@ pub extern "system" fn Java_java_lang_LucceRtNamed_begin(
 
 /// The method ends, by a return.
 #[unsafe(no_mangle)]
-pub extern "system" fn Java_java_lang_LucceRtNamed_end(
-    env: *mut JNIEnv,
-    _: jclass,
-    open: jlong,
-) {
+pub extern "system" fn Java_java_lang_LucceRtNamed_end(env: *mut JNIEnv, _: jclass, open: jlong) {
     end_named_call(env, open, false);
 }
 

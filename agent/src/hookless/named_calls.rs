@@ -15,8 +15,8 @@ use crate::hookless::thread_storage;
 use crate::memory::counter::increment_counter;
 use crate::thread::open_times::OpenMethodTime;
 
-/// The hook's own frame.
-const OWN_FRAMES: usize = 1;
+/// Traces omit the hook's own frame, as those of all helper classes.
+const OWN_FRAMES: usize = 0;
 
 /// A named method whose hook reports a call.
 #[derive(Clone, Copy)]

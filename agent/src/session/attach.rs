@@ -261,9 +261,8 @@ fn hook_named_methods(agent: &'static Agent) {
         return;
     };
     let hook = move || {
-        let hooked = vm.run_attached(|env| {
-            method_hooks::set_methods(agent, agent.core.jni_env(env), methods)
-        });
+        let hooked = vm
+            .run_attached(|env| method_hooks::set_methods(agent, agent.core.jni_env(env), methods));
         let refused = unsupported_message("an agent's thread");
         if let Err(message) = hooked.map_err(refused).and_then(|hooked| hooked) {
             agent.core.report_message(LogLevel::Error, &message);

@@ -135,9 +135,8 @@ fn change_methods(agent: &Agent, methods: &MethodSelection) -> Result<u64, Strin
         };
     }
     let vm = holders_request::loading_vm().ok_or("the agent does not know its VM")?;
-    let changed = vm.run_attached(|env| {
-        method_hooks::set_methods(agent, agent.core.jni_env(env), methods)
-    });
+    let changed =
+        vm.run_attached(|env| method_hooks::set_methods(agent, agent.core.jni_env(env), methods));
     let refused = |JvmError(code)| format!("the VM does not attach a thread (error {code})");
     changed.map_err(refused)??;
     Ok(NAMED_CALL.mask_bit | NAMED_TIME.mask_bit)

@@ -86,7 +86,9 @@ pub fn define_boot_variant(agent: &Agent, env: JniEnvironment) -> Option<()> {
 /// Defines one helper class that needs no other, in a VM without helper classes.
 pub fn define_class_alone(env: JniEnvironment, name: &CStr) -> Option<jclass> {
     let index = NAMES.iter().position(|known| *known == name)?;
-    let bytes = variant_bytes(HelperVariant::default())?.get(index).copied()?;
+    let bytes = variant_bytes(HelperVariant::default())?
+        .get(index)
+        .copied()?;
     env.define_boot_class(name, bytes)
 }
 

@@ -115,7 +115,11 @@ fn bind_natives(env: JniEnvironment, class: jclass) -> bool {
     let until = Instant::now() + PATIENCE;
     let zero = [jvalue { j: 0 }];
     let call_all = || {
-        let names = [(c"begin", c"(I)J"), (c"end", c"(J)V"), (c"endThrown", c"(J)V")];
+        let names = [
+            (c"begin", c"(I)J"),
+            (c"end", c"(J)V"),
+            (c"endThrown", c"(J)V"),
+        ];
         names.into_iter().all(|(name, descriptor)| {
             let Some(method) = env.static_method_id(class, name, descriptor) else {
                 return false;
@@ -152,7 +156,9 @@ fn retransform_classes(
     for class in jvmti.loaded_classes() {
         let signature = jvmti.class_signature(class).unwrap_or_default();
         // Arrays have no code. Hidden classes have a dot in their descriptors, and cannot be changed.
-        let name = signature.strip_prefix('L').and_then(|name| name.strip_suffix(';'));
+        let name = signature
+            .strip_prefix('L')
+            .and_then(|name| name.strip_suffix(';'));
         match name.filter(|name| !name.contains('.') && is_meant(name)) {
             Some(_) => classes.push(class),
             None => env.delete_local(class),
@@ -164,7 +170,10 @@ fn retransform_classes(
         for class in &classes {
             if jvmti.retransform_classes(&[*class]).is_err() {
                 let name = jvmti.class_signature(*class).unwrap_or_default();
-                let name = name.trim_start_matches('L').trim_end_matches(';').to_owned();
+                let name = name
+                    .trim_start_matches('L')
+                    .trim_end_matches(';')
+                    .to_owned();
                 let reason = "calls not counted: the JVM does not change the class";
                 agent.core.report_skipped(&name, None, reason);
             }
@@ -197,7 +206,9 @@ pub fn transform_class(
         hook_number(*numbers.entry(key).or_insert(next), named)
     };
     let report = |method: &str, reason: &'static str| {
-        agent.core.report_unrecorded(&methods, (name, method), reason);
+        agent
+            .core
+            .report_unrecorded(&methods, (name, method), reason);
     };
     let trusted = agent.core.loaders.is_trusted(id);
     let plan = plan_named_methods(&class, (&methods, trusted), number, report);
@@ -215,8 +226,13 @@ pub fn transform_class(
     match rewrite(&class, &plan) {
         Ok(done) => {
             for (index, error) in &done.skipped {
-                let method = class.methods().get(*index).map_or("", |method| &method.name);
-                agent.core.report_skipped(name, Some(method), &error.to_string());
+                let method = class
+                    .methods()
+                    .get(*index)
+                    .map_or("", |method| &method.name);
+                agent
+                    .core
+                    .report_skipped(name, Some(method), &error.to_string());
             }
             Some(done.bytes)
         }

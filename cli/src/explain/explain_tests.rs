@@ -338,7 +338,10 @@ fn repeated_thread_starts_are_found() {
 fn own_calls_of_collections_are_found() {
     let calls = |count, frames: &[&str]| row("call", "", (count, 0), frames);
     let gc = "jdk:java.lang.System.gc:1";
-    assert_eq!(counts("gc", &[calls(2, &[ENTRY, LINE, gc])]), [(2, at_line())]);
+    assert_eq!(
+        counts("gc", &[calls(2, &[ENTRY, LINE, gc])]),
+        [(2, at_line())]
+    );
     assert_eq!(counts("gc", &[calls(1, &[ENTRY, LINE, gc])]), []);
     // A library's call, the JDK's, and calls of other methods.
     let library = calls(9, &[ENTRY, LINE, ORM, gc]);

@@ -70,7 +70,8 @@ impl ReportTotals {
         }
         let value = format_value(self.value, unit).map_or_else(String::new, |text| text + ", ");
         let contexts = format_plural(self.contexts, "context");
-        let longest = format_longest(self.longest, unit).map_or_else(String::new, |text| text + ", ");
+        let longest =
+            format_longest(self.longest, unit).map_or_else(String::new, |text| text + ", ");
         format!(
             "{value}{longest}{} in {contexts}",
             format_plural(self.count, "event")

@@ -57,7 +57,9 @@ impl ClassPattern {
 
     /// The pattern of a method's name, of the characters that such names may have.
     pub(crate) fn parse_method(text: &str) -> Option<ClassPattern> {
-        let name = text.strip_prefix('<').and_then(|text| text.strip_suffix('>'));
+        let name = text
+            .strip_prefix('<')
+            .and_then(|text| text.strip_suffix('>'));
         let is_known = matches!(name, Some("init" | "clinit"));
         let is_name = !text.is_empty() && text.chars().all(|c| is_pattern_char(c) && c != '.');
         (is_known || is_name).then(|| {

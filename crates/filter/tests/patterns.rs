@@ -79,7 +79,10 @@ fn malformed_patterns_are_refused_by_name() {
 fn a_method_is_named_behind_its_class() {
     let matches = |pattern: &str, class: &str, method: &str| {
         let pattern = MethodPattern::parse(pattern).unwrap();
-        assert_eq!(MethodPattern::parse(&pattern.to_string()).as_ref(), Ok(&pattern));
+        assert_eq!(
+            MethodPattern::parse(&pattern.to_string()).as_ref(),
+            Ok(&pattern)
+        );
         pattern.matches_method(class, method)
     };
     assert!(matches("java.lang.System.gc", "java/lang/System", "gc"));

@@ -209,9 +209,7 @@ impl<'v, 'a> ClassAnalysis<'v, 'a> {
         }
         let entry = self.entry_kind(method).filter(|_| !quiet);
         if let Some(kind) = entry {
-            instrumentation
-                .places
-                .insert(0, HookPlace { bci: 0, kind });
+            instrumentation.places.insert(0, HookPlace { bci: 0, kind });
         }
         instrumentation.switches = switches_thread(name, method);
         if instrumentation.transparent
@@ -261,7 +259,11 @@ impl<'v, 'a> ClassAnalysis<'v, 'a> {
                 Some(HookSiteKind::TimedEntry)
             }
             Some(_) => Some(HookSiteKind::Entry),
-            None => self.wants.events.contains(&CALL).then_some(HookSiteKind::Entry),
+            None => self
+                .wants
+                .events
+                .contains(&CALL)
+                .then_some(HookSiteKind::Entry),
         }
     }
 

@@ -104,7 +104,9 @@ fn is_event_name(name: &str) -> bool {
 
 fn event_names() -> impl Iterator<Item = &'static str> {
     let kinds = ALL.iter().map(|kind| kind.name);
-    kinds.filter(|name| !name.contains(['=', ':'])).chain([NONE])
+    kinds
+        .filter(|name| !name.contains(['=', ':']))
+        .chain([NONE])
 }
 
 /// Whether only the agent's own events have this name, in the log or in exported files. Programs may count `request`
@@ -454,7 +456,10 @@ mod selection_tests {
         assert_eq!(find_use("D$1", "x"), Some(NamedMethodUse::Counted));
         assert_eq!(find_use("a/E", "g"), None);
         for (bad, why) in [
-            ("time", "expected time:METHODS, such as time:com.acme.Repo.find"),
+            (
+                "time",
+                "expected time:METHODS, such as time:com.acme.Repo.find",
+            ),
             ("call:", "CLASS.METHOD"),
             ("call:find", "CLASS.METHOD"),
             ("lock+a.B.c", "unknown event 'a.B.c'"),

@@ -118,7 +118,8 @@ impl EventCounter {
         // Relaxed: only this thread writes; readers need no order.
         let known = u64::from_le(self.value.load(Ordering::Relaxed));
         self.count.store(1_u64.to_le(), Ordering::Relaxed);
-        self.value.store(value.max(known).to_le(), Ordering::Relaxed);
+        self.value
+            .store(value.max(known).to_le(), Ordering::Relaxed);
     }
 }
 

@@ -16,19 +16,29 @@ use crate::tools;
 
 /// Number of methods, and iterations of the loop in each: without hooks a method of 10 takes about 10 ns, one of 100
 /// about 100 ns, and one of 1,000 about 1 µs.
-const PROGRAMS: [(usize, u32); 6] = [(1, 100), (10, 100), (100, 100), (1_000, 100), (10, 10), (10, 1_000)];
+const PROGRAMS: [(usize, u32); 6] = [
+    (1, 100),
+    (10, 100),
+    (100, 100),
+    (1_000, 100),
+    (10, 10),
+    (10, 1_000),
+];
 /// Iterations of these loops in a process.
 const WORK: u64 = 3_000_000_000;
 
 /// What is compared if no variants are named.
 pub fn default_variants() -> Vec<String> {
-    let classes = PROGRAMS.map(|(methods, loops)| format!("{}$Methods", class_name(methods, loops)));
+    let classes =
+        PROGRAMS.map(|(methods, loops)| format!("{}$Methods", class_name(methods, loops)));
     let filter = classes.join(";");
     let recorder = "-XX:StartFlightRecording:filename={out}";
     vec![
         "call=-agentpath:{lucce}=out={out},events=call:Calls*$Methods.*".into(),
         "time=-agentpath:{lucce}=out={out},events=time:Calls*$Methods.*".into(),
-        format!("jfr-timing={recorder},jdk.MethodTiming#enabled=true,jdk.MethodTiming#filter={filter}"),
+        format!(
+            "jfr-timing={recorder},jdk.MethodTiming#enabled=true,jdk.MethodTiming#filter={filter}"
+        ),
         format!(
             "jfr-trace={recorder},jdk.MethodTrace#enabled=true,jdk.MethodTrace#threshold=1ms,jdk.MethodTrace#filter={filter}"
         ),
@@ -48,9 +58,15 @@ pub fn run(options: &BenchOptions) -> Result<Report, String> {
     let mut programs = Vec::new();
     for (methods, loops) in PROGRAMS {
         let name = class_name(methods, loops);
+        if !options.names.is_empty() && !options.names.contains(&name) {
+            continue;
+        }
         compile_program(&jdk.tool("javac"), &folder, (methods, loops))?;
         programs.push(Program {
-            command: options.command(&jdk, vec!["-cp".into(), folder.clone().into(), name.clone().into()]),
+            command: options.command(
+                &jdk,
+                vec!["-cp".into(), folder.clone().into(), name.clone().into()],
+            ),
             name,
             whole: true,
             turns: false,
@@ -59,7 +75,11 @@ pub fn run(options: &BenchOptions) -> Result<Report, String> {
     Ok(measured(&options.plan(programs), "methods", &options.out))
 }
 
-fn compile_program(javac: &Path, folder: &Path, (methods, loops): (usize, u32)) -> Result<(), String> {
+fn compile_program(
+    javac: &Path,
+    folder: &Path,
+    (methods, loops): (usize, u32),
+) -> Result<(), String> {
     let name = class_name(methods, loops);
     let file = folder.join(format!("{name}.java"));
     let source = program_source(methods, loops);

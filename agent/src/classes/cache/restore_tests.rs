@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 use lucce_bytecode::{ClassFile, rewrite};
 use lucce_classkit::jdks;
 use lucce_instrument::kinds::{ALLOC, IO, LOCK, THREAD};
-use lucce_options::MethodSelection;
 use lucce_instrument::{
     self as hooks, EventKindSet, HookOptions, InstrumentationOptions, MethodInstrumentation,
 };
+use lucce_options::MethodSelection;
 
 use super::cache_entry::{
     CacheEntryView, NewCacheEntry, find_placeholders, read_constants, replace_placeholders,

@@ -38,8 +38,8 @@ use thread::ThreadStartHooks;
 pub use lucce_options::event_mask;
 pub use lucce_options::kinds::{
     ALL, ALLOC, ALLOCATIONS, BYTES, CALL, EXCEPTION, EXCEPTIONS, EventKindInfo, EventKindSet, IO,
-    KindConflict, KindDescriptor, LEAK, LOCK, LOCK_WAITS, NAMED_CALL, NAMED_TIME, NANOS, OBJECTS, REQUEST, SAMPLES, TASKS,
-    THREAD,
+    KindConflict, KindDescriptor, LEAK, LOCK, LOCK_WAITS, NAMED_CALL, NAMED_TIME, NANOS, OBJECTS,
+    REQUEST, SAMPLES, TASKS, THREAD,
 };
 
 /// The kinds with hooks, each with its hooks.

@@ -6,10 +6,10 @@
 use lucce_bytecode::{ClassFile, ClassFileMethod, ClassPlan, EntryHook, HelperMethod, MethodPlan};
 use lucce_options::{MethodSelection, NamedMethodUse};
 
+use crate::helpers::helper_of;
 use crate::helpers::{
     BEGIN_TIME, END_TIME, END_TIME_FROM_VM, END_TIME_THROWN, END_TIME_THROWN_FROM_VM,
 };
-use crate::helpers::helper_of;
 use crate::instrumentation::{FrameKind, MethodInstrumentation};
 use crate::jdk::roles::{is_counted, is_transparent, role_name};
 
@@ -100,8 +100,7 @@ pub fn plan_named_methods(
 
 const NATIVE_REASON: &str = "calls not counted: it is native; name a method that calls it";
 const NEEDED_REASON: &str = "calls not counted: the JVM or the hooks themselves need it unchanged";
-const CONSTRUCTOR_REASON: &str =
-    "times not recorded: attached, lucce cannot see exceptions of constructors; its calls are counted";
+const CONSTRUCTOR_REASON: &str = "times not recorded: attached, lucce cannot see exceptions of constructors; its calls are counted";
 const NATIVE: u16 = 0x0100;
 const ABSTRACT: u16 = 0x0400;
 
@@ -137,7 +136,6 @@ pub fn unrecorded_reason(
             instrumentation.frame,
             FrameKind::OwnSlot | FrameKind::VmEntered
         );
-    (named == NamedMethodUse::Timed && !has_time).then_some(
-        "times not recorded: a thread or a task begins with it; its calls are counted",
-    )
+    (named == NamedMethodUse::Timed && !has_time)
+        .then_some("times not recorded: a thread or a task begins with it; its calls are counted")
 }
