@@ -119,27 +119,36 @@ fn execute_command(agent: &Agent, command: &ControlCommand) -> Result<String, St
     Ok(status::current_status(agent))
 }
 
-/// Hooks the methods that `lucce ctl` names, and no others. Returns the kinds that count then.
+/// The kinds of named methods that can be switched on now.
+///
+/// # Errors
+/// One line for the user: other methods than those of the start are named, in classes that have hooks.
+fn check_methods(agent: &Agent, methods: &MethodSelection) -> Result<u64, String> {
+    if agent.core.is_hookless() {
+        return Ok(NAMED_CALL.mask_bit | NAMED_TIME.mask_bit);
+    }
+    match methods.is_empty() || methods == agent.core.options.events.methods() {
+        true => Ok(0),
+        false => Err(
+            "classes have had the agent's hooks from the start (-agentpath): name the methods there, in events=call:METHODS; `lucce attach` changes them in a running JVM"
+                .into(),
+        ),
+    }
+}
+
+/// Hooks the methods that `lucce ctl` names, and no others.
 ///
 /// # Errors
 /// One line for the user.
-fn change_methods(agent: &Agent, methods: &MethodSelection) -> Result<u64, String> {
+fn change_methods(agent: &Agent, methods: &MethodSelection) -> Result<(), String> {
     if !agent.core.is_hookless() {
-        let hooked = agent.core.options.events.methods();
-        return match methods.is_empty() || methods == hooked {
-            true => Ok(0),
-            false => Err(
-                "classes have had the agent's hooks from the start (-agentpath): name the methods there, in events=call:METHODS; `lucce attach` changes them in a running JVM"
-                    .into(),
-            ),
-        };
+        return Ok(());
     }
     let vm = holders_request::loading_vm().ok_or("the agent does not know its VM")?;
     let changed =
         vm.run_attached(|env| method_hooks::set_methods(agent, agent.core.jni_env(env), methods));
     let refused = |JvmError(code)| format!("the VM does not attach a thread (error {code})");
-    changed.map_err(refused)??;
-    Ok(NAMED_CALL.mask_bit | NAMED_TIME.mask_bit)
+    changed.map_err(refused)?
 }
 
 fn set_events(agent: &Agent, setting: &str) -> Result<(), String> {
@@ -167,7 +176,7 @@ fn set_events(agent: &Agent, setting: &str) -> Result<(), String> {
     }
     let methods = wanted.methods().clone();
     let wanted = wanted.event_mask();
-    let has = agent.core.options.hooked_events().event_mask() | change_methods(agent, &methods)?;
+    let has = agent.core.options.hooked_events().event_mask() | check_methods(agent, &methods)?;
     if let Some(name) = kind_names(wanted & !has).first() {
         return Err(match agent.core.options.is_hookless() {
             true => format!(
@@ -178,6 +187,7 @@ fn set_events(agent: &Agent, setting: &str) -> Result<(), String> {
             }
         });
     }
+    change_methods(agent, &methods)?;
     agent.core.event_mask.set_kinds(wanted);
     if agent.core.event_mask.requested_state().0 & (ALLOC.mask_bit | SAMPLES.mask_bit) == 0 {
         coverage::record_interruption(
