@@ -213,9 +213,16 @@ fn layout_class_source() -> String {
     let own_bits = event_bits::ALL
         .iter()
         .map(|(name, bit)| ((*name).to_owned(), *bit));
-    // Kinds with a value share the name before `=`, and Java code does not test them.
+    // Kinds with a value share the name before `=`, and Java code does not test them. Kinds for named methods share the
+    // name before `:`.
     let kinds = kinds::ALL.iter().filter(|kind| !kind.name.contains('='));
-    let kinds = kinds.map(|kind| (kind.name.to_uppercase(), kind.mask_bit));
+    let kinds = kinds.map(|kind| {
+        let name = match kind.name.contains(':') {
+            true => format!("NAMED_{}", kind.first_name()),
+            false => kind.name.to_owned(),
+        };
+        (name.to_uppercase(), kind.mask_bit)
+    });
     let bits: Vec<(String, u64)> = own_bits.chain(kinds).collect();
     let bits = bits.iter();
     let bits = bits.map(|(name, bit)| (name.as_str(), "bit", bit.cast_signed()));

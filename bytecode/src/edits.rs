@@ -126,7 +126,7 @@ impl<'x, 'c, 'a, 'p> EditPlanner<'x, 'c, 'a, 'p> {
         if let Some(entry) = &plan.entry {
             planner.insert_entry(entry)?;
         }
-        if let Some(begin) = &plan.begin {
+        for begin in &plan.begin {
             planner.insert_before(begin)?;
         }
         planner.edits.entry = planner.edits.arena.len();

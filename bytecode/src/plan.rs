@@ -62,8 +62,8 @@ pub struct NewField<'p> {
 pub struct MethodPlan<'p> {
     /// Runs once, before everything.
     pub entry: Option<EntryHook<'p>>,
-    /// Runs once, behind the entry hook: [`CodeInsertion::Mark`], or [`CodeInsertion::MarkLocal`] for a parameter.
-    pub begin: Option<CodeInsertion<'p>>,
+    /// Run once, behind the entry hook: [`CodeInsertion::Mark`], or [`CodeInsertion::MarkLocal`] for a parameter.
+    pub begin: Vec<CodeInsertion<'p>>,
     /// `lload N; invokestatic H(J)V` before every return instruction.
     pub exit: Option<HelperMethod<'p>>,
     /// Calls the helper as before a return, in a new handler that catches everything from behind the entry to the end

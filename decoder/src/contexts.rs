@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use lucce_callgraph::{ContextId, DecodeError, MethodId, SiteId};
 use lucce_contentid::StackId;
+use lucce_options::KindDescriptor;
 use lucce_tracelog::{EventTypeId, LogDamage};
 
 use crate::context_focus::{self, ContextFocus};
@@ -34,6 +35,8 @@ pub struct EventContext {
     pub count: u64,
     /// In the type's unit.
     pub value: u64,
+    /// The longest value of the trace's events of this kind; 0: the kind has none.
+    pub longest: u64,
 }
 
 /// The result of [`Profile::list_contexts`].
@@ -280,6 +283,18 @@ impl Profile {
             event,
             count,
             value,
+            longest: self.longest_value(id, event),
+        }
+    }
+
+    fn longest_value(&self, id: ContextId, event: EventTypeId) -> u64 {
+        let Some(longest) = self.longest_values.get(&id) else {
+            return 0;
+        };
+        let kind = self.types.get(event).map_or("", |info| &*info.kind);
+        match KindDescriptor::for_kind(kind).longest {
+            Some(_) => *longest,
+            None => 0,
         }
     }
 }
@@ -299,6 +314,7 @@ impl ContextList {
                     }
                     known.count = known.count.saturating_add(context.count);
                     known.value = known.value.saturating_add(context.value);
+                    known.longest = known.longest.max(context.longest);
                 }
             }
         }

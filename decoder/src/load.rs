@@ -5,13 +5,14 @@
 //!                                    └─► shares ──► ContextCounters (counters)
 //! ```
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::Instant;
 
 use lucce_callgraph::{ContextLayout, MethodId, VersionedGraph};
 use lucce_filter::PatternList;
+use lucce_options::KindDescriptor;
 use lucce_options::kinds::{ALIVE_THREADS, LOCK_HOLDERS};
 use lucce_tracelog::{
     AllocationCounters, COMMAND, EventCounters, InMemoryLog, LogDamage, LogEntry, LogFile,
@@ -56,6 +57,7 @@ impl Profile {
         log.for_each_item(|item| profile.add_item(item, &mut shares, tick))?;
         let is_settled = log.is_settled()?;
         profile.drop_impossible_counters(&mut shares);
+        profile.take_longest_values(&mut shares);
         profile.set_counters(shares);
         profile.size = log.size();
         profile.classify_code(&PatternList::default());
@@ -75,6 +77,7 @@ impl Profile {
             }
         }
         profile.drop_impossible_counters(&mut shares);
+        profile.take_longest_values(&mut shares);
         profile.set_counters(shares);
         profile.classify_code(&PatternList::default());
         Ok(profile)
@@ -388,6 +391,24 @@ impl Profile {
         }
     }
 
+    /// Moves longest values out of the counters: they are no sums.
+    fn take_longest_values(&mut self, shares: &mut Vec<ContextCounter>) {
+        let longest: HashSet<&str> = KindDescriptor::iter_all()
+            .filter_map(|kind| kind.longest)
+            .collect();
+        let is_longest = |share: &ContextCounter| {
+            let kind = self.types.get(share.event);
+            kind.is_some_and(|info| longest.contains(&*info.kind))
+        };
+        let all = std::mem::take(shares).into_iter();
+        let (taken, left): (Vec<_>, Vec<_>) = all.partition(is_longest);
+        *shares = left;
+        for share in taken {
+            let known = self.longest_values.entry(share.id).or_default();
+            *known = share.value.max(*known);
+        }
+    }
+
     /// Why no program can have this counter; `None`: it is possible.
     fn impossible_reason(&self, share: &ContextCounter) -> Option<&'static str> {
         if share.event == ALLOCATION {
@@ -479,6 +500,7 @@ fn empty_profile(header: &LogHeader, size: u64) -> Result<Profile, OpenError> {
         damage: None,
         scope: FrameScope::default(),
         own_places: BTreeSet::new(),
+        longest_values: HashMap::new(),
     })
 }
 

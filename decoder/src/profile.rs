@@ -77,6 +77,8 @@ pub struct Profile {
     pub(crate) scope: FrameScope,
     /// The places of the program's own code; see [`Profile::own_code`].
     pub(crate) own_places: BTreeSet<String>,
+    /// The longest time in each context, of kinds that have one.
+    pub(crate) longest_values: HashMap<ContextId, u64>,
     /// Whether contexts of tasks differ by the context that submitted the task.
     pub(crate) across_threads: bool,
 }

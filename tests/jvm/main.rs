@@ -36,6 +36,7 @@ mod log_lines;
 mod loss;
 mod marks;
 mod modes;
+mod named_methods;
 mod native_api;
 mod own_code;
 mod own_events;
@@ -178,6 +179,7 @@ fn all(setup: &'static Setup) -> Vec<Test> {
         explain::tests(setup),
         leaks::tests(setup),
         lock_holders::tests(setup),
+        named_methods::tests(setup),
         native_api::tests(setup),
         bursts::tests(setup),
         delays::tests(setup),
@@ -210,6 +212,7 @@ const DIFFERENT: [&str; 22] = [
     "io",
     "java_agents",
     "jdk_facts",
+    "named_methods",
     "native_api",
     "programs",
     "real_java_agents",

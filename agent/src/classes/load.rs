@@ -71,12 +71,16 @@ pub fn transform_class(
         .method_watch
         .forget_class(loader, class.name());
     if !is_in_scope(agent.core, loader, class.name()) {
+        agent.core.report_named_methods(&class, None);
         return rewrite_outside_scope(agent, loader, &class);
     }
     let queries = UntrackedQueries::default();
     let Ok(mut instrumentations) = decide_instrumentation(agent, loader, &class, &queries) else {
         return pass_unreadable(agent);
     };
+    agent
+        .core
+        .report_named_methods(&class, Some(&instrumentations));
     if arrival == ClassArrival::Change {
         set_vm_entered_if_old_callers(agent, loader, &class, &mut instrumentations);
     }
@@ -179,6 +183,7 @@ fn decide_instrumentation(
         trusted: agent.core.loaders.is_trusted(loader),
         holds: &|class| is_in_scope(agent.core, ClassLoaderId::BOOT, class),
         jdk_is_out_of_scope: is_jdk_excluded(&agent.core.options),
+        methods: agent.core.options.events.methods(),
         calls_untracked: &|call| is_untracked(&call.owner, &call.name, &call.descriptor),
     };
     let mut instrumentations = hooks::analyze_class(class, wants)?;
@@ -362,7 +367,10 @@ fn insert_hooks(
     let natives = bracketed_natives(planned.instrumentations);
     let sites = cache::add_native_sites(agent, &natives, ids);
     let is_usual = planned.arrival == ClassArrival::Load;
+    // A class with named methods is reported in each run.
+    let methods = agent.core.options.events.methods();
     if is_usual
+        && !methods.matches_class(planned.class.name())
         && agent.classes.cache.accepts_loader(loader)
         && let Some(cached) = insert_and_cache(agent, loader, planned, ids, (&natives, &sites))
     {

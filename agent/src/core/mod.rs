@@ -12,6 +12,7 @@ mod counts;
 mod event_location;
 pub mod fields;
 mod live_threads;
+mod named_methods;
 mod output_files;
 mod scope;
 mod streamer;
@@ -49,6 +50,7 @@ pub use counts::AgentCounts;
 pub use event_location::EventLocation;
 pub use fields::{ThreadFields, thread_fields};
 pub use live_threads::LiveThreads;
+use named_methods::NamedMethods;
 #[cfg(feature = "lab")]
 pub use output_files::CallsFile;
 pub use output_files::OutputFiles;
@@ -86,6 +88,7 @@ pub struct AgentCore {
     /// Chooses the events that `verify=N` compares.
     pub verify: VerifySchedule,
     pub counts: AgentCounts,
+    named_methods: NamedMethods,
     /// Counts that the log of a killed JVM must contain, in the order of `TOTALS`.
     totals: Option<CounterBlock<TotalCounter>>,
     pub event_mask: EventMask,
@@ -165,6 +168,7 @@ impl AgentCore {
             threads: LiveThreads::default(),
             verify: VerifySchedule::new(options.verify),
             counts: AgentCounts::default(),
+            named_methods: NamedMethods::default(),
             totals,
             event_mask: new_event_mask(&options),
             vm_end: VmEndSignal::default(),

@@ -6,10 +6,11 @@
 //! ```
 //!
 //! Read `event_types` first, then `counter_lookup` and `site_counter`. `object_types` and `object_sizes` find classes and
-//! sizes, `program_kinds` the program's own kinds.
+//! sizes, `program_kinds` the program's own kinds, `method_times` counters of times.
 
 pub mod counter_lookup;
 pub mod event_types;
+pub mod method_times;
 pub mod object_sizes;
 pub mod object_types;
 pub mod program_kinds;
@@ -21,6 +22,7 @@ use crate::stack::{StackParts, StackTracker};
 use crate::thread::{CounterStore, ThreadParts};
 
 use event_types::EventTypes;
+use method_times::MethodTimes;
 use object_types::ObjectTypes;
 use program_kinds::ProgramKinds;
 
@@ -52,5 +54,6 @@ impl<'a> CountingParts<'a> {
 pub struct EventCounting {
     pub event_types: EventTypes,
     pub program_kinds: ProgramKinds,
+    pub method_times: MethodTimes,
     pub object_types: ObjectTypes,
 }

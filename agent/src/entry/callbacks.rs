@@ -28,7 +28,7 @@ use crate::session::guard::guard_callback;
 use crate::session::live::CallInterceptors;
 use crate::session::{
     attach, burst, control, delay, file_watch, helper_class, holders_request, live, malloc_trim,
-    push,
+    method_hooks, push,
 };
 use crate::thread::lifecycle;
 
@@ -297,6 +297,22 @@ unsafe extern "system" fn class_file_load_hook(
         }
         // SAFETY: the VM passes `length` bytes.
         let class = unsafe { std::slice::from_raw_parts(bytes, length as usize) };
+        // SAFETY: the VM's out parameters; the memory is from its own allocator.
+        let replace_class = |memory: *mut u8, length: usize| unsafe {
+            *new_length = length as c_int;
+            *new_bytes = memory;
+        };
+        if agent.core.is_hookless() {
+            let name = mutf8::decode(name.unwrap_or_default());
+            let env = agent.core.jni_env(env);
+            let hooked = method_hooks::transform_class(agent, env, loader, (&name, class));
+            if let Some(new) = hooked
+                && let Some(memory) = agent.core.jvmti.bytes_for_vm(&new)
+            {
+                replace_class(memory, new.len());
+            }
+            return;
+        }
         if let Some(name) = name {
             java_agents::detect_java_agents(name);
         }
@@ -352,11 +368,7 @@ unsafe extern "system" fn class_file_load_hook(
             .bytes_for_vm(&new)
             .unwrap_or(ptr::null_mut());
         if !memory.is_null() {
-            // SAFETY: the VM's out parameters; the memory is from its own allocator.
-            unsafe {
-                *new_length = new.len() as c_int;
-                *new_bytes = memory;
-            }
+            replace_class(memory, new.len());
         }
     });
 }

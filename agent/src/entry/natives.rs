@@ -12,7 +12,7 @@ use std::sync::atomic::Ordering;
 
 use jvmti_bindings::sys::jni::{JNIEnv, jboolean, jclass, jint, jlong, jobject, jvalue};
 use lucce_callgraph::{ContextId, MethodId, SiteId};
-use lucce_instrument::kinds::{ALLOC, LOCK, REQUEST};
+use lucce_instrument::kinds::{ALLOC, LOCK, NAMED_CALL, NAMED_TIME, REQUEST};
 
 use lucce_jvmti::JniEnvironment;
 
@@ -20,19 +20,20 @@ use crate::classes::java_agents::TransformRequest;
 use crate::classes::rewriting::RewriteOutcome;
 use crate::classes::{java_agents, load};
 use crate::counting::event_types::count_program_event;
-use crate::counting::{object_types, site_counter, stream};
+use crate::counting::{method_times, object_types, site_counter, stream};
 use crate::entry::java_api::with_switched_counters;
 use crate::events;
 use crate::events::HookEvent;
 use crate::events::exception_trace::{ThrownException, TraceAction};
 use crate::events::{lock, lock_holders, request};
+use crate::hookless::named_calls;
 use crate::memory::counter::increment_counter;
 use crate::memory::event_mask;
 use crate::memory::slots::Slot;
 use crate::options::StartDelay;
 use crate::session::Agent;
-use crate::session::delay;
 use crate::session::guard::{guard_callback, guard_event, guard_hook_event};
+use crate::session::{delay, method_hooks};
 use crate::stack::frames::StackWalk;
 use crate::stack::tasks::TaskSubmission;
 use crate::stack::{context_scopes, tasks, verify, vm_entry};
@@ -824,6 +825,81 @@ pub extern "system" fn Java_java_lang_LucceRtNatives_closeRequest(
     guard_tag_switch(env, own, |agent, env, state| {
         request::close_request(agent.counting_parts(), env, state);
     });
+}
+
+/// Makes room for one more method in progress whose time is recorded. Returns the block's address.
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_java_lang_LucceRtNatives_growTimes(
+    _: *mut JNIEnv,
+    _: jclass,
+    own: OwnState,
+) -> jlong {
+    guard_callback(0, |_| {
+        let block = own.get().map(ThreadState::grow_times);
+        block.unwrap_or(0).cast_signed()
+    })
+}
+
+/// The address of the counter for times with this index in a context, added if needed. 0: there is none.
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_java_lang_LucceRtNatives_addTimeCounter(
+    env: *mut JNIEnv,
+    _: jclass,
+    own: OwnState,
+    number: jlong,
+    index: jint,
+) -> jlong {
+    guard_callback(0, |agent| {
+        let Some(state) = own.get() else {
+            return 0;
+        };
+        let time = (ContextId(number as u64), index.cast_unsigned());
+        let env = agent.core.jni_env(env);
+        let counter = method_times::insert_time_counter(agent.counting_parts(), env, state, time);
+        counter.unwrap_or(0) as jlong
+    })
+}
+
+/// A named method of a JVM without other hooks begins. Number 0 only binds the native method.
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_java_lang_LucceRtNamed_begin(
+    env: *mut JNIEnv,
+    _: jclass,
+    number: jint,
+) -> jlong {
+    let mut open = 0;
+    guard_event(NAMED_CALL.mask_bit | NAMED_TIME.mask_bit, |agent| {
+        if let Some(call) = method_hooks::find_call(number.cast_unsigned()) {
+            let env = agent.core.jni_env(env);
+            open = named_calls::begin_call(agent.counting_parts(), env, call);
+        }
+    });
+    open.into()
+}
+
+/// The method ends, by a return.
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_java_lang_LucceRtNamed_end(env: *mut JNIEnv, _: jclass, open: jlong) {
+    end_named_call(env, open, false);
+}
+
+/// The method ends, by an exception.
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_java_lang_LucceRtNamed_endThrown(
+    env: *mut JNIEnv,
+    _: jclass,
+    open: jlong,
+) {
+    end_named_call(env, open, true);
+}
+
+fn end_named_call(env: *mut JNIEnv, open: jlong, is_thrown: bool) {
+    if let Ok(open @ 1..) = u32::try_from(open) {
+        guard_callback((), |agent| {
+            let env = agent.core.jni_env(env);
+            named_calls::end_call(agent.counting_parts(), env, open, is_thrown);
+        });
+    }
 }
 
 /// The VM has filled in the trace of an exception.

@@ -41,7 +41,7 @@ pub fn find_shown_number(
     })
 }
 
-fn find_number_in_thread(
+pub(super) fn find_number_in_thread(
     agent: CountingParts<'static>,
     whose: (JniEnvironment, jobject),
     own: usize,
@@ -134,7 +134,7 @@ pub fn end_scope(agent: CountingParts<'static>, env: JniEnvironment) {
     });
 }
 
-fn with_current_thread<T>(
+pub(super) fn with_current_thread<T>(
     agent: CountingParts<'_>,
     env: JniEnvironment,
     body: impl FnOnce(jobject) -> Option<T>,

@@ -332,6 +332,21 @@ impl HooklessThread {
         Some(())
     }
 
+    /// Keeps the longest value of a typed kind.
+    pub fn keep_longest(
+        &mut self,
+        env: JniEnvironment,
+        thread: jobject,
+        (number, event): (ContextId, EventTypeId),
+        value: u64,
+    ) -> Option<()> {
+        let agent = self.agent;
+        let counters = self.find_or_add_counters(env, thread)?;
+        counter_access::event_counter(agent.thread_parts(), counters, number, event)?
+            .keep_longest(value);
+        Some(())
+    }
+
     /// Reads the VM's frames without the innermost `own`, innermost first.
     fn read_frames(&mut self, own: usize) -> Option<()> {
         let empty = FrameInfo {

@@ -12,6 +12,7 @@ use lucce_tracelog::EventTypeId;
 
 use crate::counting::CountingParts;
 use crate::thread::monitor_waits::MonitorWaits;
+use crate::thread::open_times::OpenMethodTimes;
 use crate::thread::tags::{OpenTags, TagSet};
 
 /// A frame of `CallContext.Scope` whose callers are replaced by a context number.
@@ -30,6 +31,8 @@ pub struct ThreadStorage {
     pub tags: OpenTags,
     /// The outermost first, with the smallest depth.
     pub scopes: Vec<CallContextScope>,
+    /// Named methods in progress whose times are recorded.
+    pub open_times: OpenMethodTimes,
 }
 
 impl ThreadStorage {
@@ -44,7 +47,10 @@ impl ThreadStorage {
     }
 
     fn is_empty(&self) -> bool {
-        self.waits.is_empty() && self.tags.is_empty() && self.scopes.is_empty()
+        self.waits.is_empty()
+            && self.tags.is_empty()
+            && self.scopes.is_empty()
+            && self.open_times.is_empty()
     }
 }
 

@@ -165,7 +165,7 @@ impl CodeRegistry {
                 }
                 HookSiteKind::Current | HookSiteKind::Event => RegisteredSiteKind::Current,
                 HookSiteKind::Creation(_) => RegisteredSiteKind::NativeAllocation,
-                HookSiteKind::Entry => RegisteredSiteKind::Entry,
+                HookSiteKind::Entry | HookSiteKind::TimedEntry => RegisteredSiteKind::Entry,
                 HookSiteKind::EventCall(of) => RegisteredSiteKind::EventCall(*of),
                 HookSiteKind::Request(entry) => {
                     RegisteredSiteKind::Request(self.texts.intern_text(&entry.to_text())?)

@@ -222,6 +222,7 @@ impl Agent {
             leaks,
         };
         agent.classes.cache = HookedClassCache::open(agent.class_parts());
+        agent.core.expect_named_methods();
         agent_use::begin_run(agent.core.run, agent.core.hookless.is_some());
         let agent = Box::into_raw(Box::new(agent));
         let none = ptr::null_mut();

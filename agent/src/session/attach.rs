@@ -17,13 +17,15 @@ use crate::events::wanted_sources;
 use crate::hookless::{thread_storage, walk_cost};
 use crate::leaks;
 use crate::memory::locks::WatchedMutex;
-use crate::options::{AgentOptions, DEFAULT_SAMPLING_INTERVAL, EventSelection, find_setting};
+use crate::options::{
+    AgentOptions, DEFAULT_SAMPLING_INTERVAL, EventSelection, LogLevel, find_setting,
+};
 use crate::session::Agent;
 use crate::session::agent::AgentResources;
 use crate::session::agent::StartError;
 use crate::session::finish::finish_recording;
 use crate::session::vm_support::{self, unsupported_message};
-use crate::session::{delay, file_watch, holders_request, live, push, status};
+use crate::session::{delay, file_watch, holders_request, live, method_hooks, push, status};
 
 /// An agent that can be detached.
 #[derive(Clone, Copy)]
@@ -244,10 +246,32 @@ pub fn start_events(agent: &'static Agent, env: Option<*mut JNIEnv>) -> Result<(
             .coverage
             .renew_buffer(agent.thread_parts(), agent.core.jni_env(env));
     }
+    hook_named_methods(agent);
     delay::wait_for_delay(agent);
     push::start_push(agent);
     file_watch::start_watching(agent);
     Ok(())
+}
+
+/// Hooks the methods of `events=call:METHODS` and `events=time:METHODS`, in a thread of the agent: the VM binds the hooks'
+/// functions only once it has loaded the agent.
+fn hook_named_methods(agent: &'static Agent) {
+    let methods = agent.core.options.events.methods();
+    let Some(vm) = holders_request::loading_vm().filter(|_| !methods.is_empty()) else {
+        return;
+    };
+    let hook = move || {
+        let hooked = vm
+            .run_attached(|env| method_hooks::set_methods(agent, agent.core.jni_env(env), methods));
+        let refused = unsupported_message("an agent's thread");
+        if let Err(message) = hooked.map_err(refused).and_then(|hooked| hooked) {
+            agent.core.report_message(LogLevel::Error, &message);
+        }
+    };
+    if let Err(error) = agent.core.agent_threads.spawn_thread("lucce-hooks", hook) {
+        let text = format!("no methods are hooked: {error}");
+        agent.core.report_message(LogLevel::Error, &text);
+    }
 }
 
 fn samples_objects(wanted: &EventSelection) -> bool {
@@ -337,6 +361,7 @@ pub fn detach_agent(agent: &Agent) -> Result<String, String> {
                 .counters
                 .coverage
                 .end_all_threads(agent.thread_parts(), agent.core.jni_env(env));
+            method_hooks::remove_hooks(agent, agent.core.jni_env(env));
             let events = jvmti_events(&agent.core.options.events);
             let selected = events
                 .into_iter()

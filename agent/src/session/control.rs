@@ -9,7 +9,9 @@ use lucce_control::{
     ClientConnection, ClientThreads, ControlCommand, ControlListener, SocketLocation,
     remove_dead_sockets,
 };
-use lucce_instrument::kinds::{ALLOC, SAMPLES};
+use lucce_instrument::kinds::{ALLOC, NAMED_CALL, NAMED_TIME, SAMPLES};
+use lucce_jvmti::JvmError;
+use lucce_options::MethodSelection;
 
 use crate::memory::locks::WatchedMutex;
 use crate::options::{ControlMode, EventSelection, LogLevel, kind_names};
@@ -22,6 +24,7 @@ use crate::session::guard::guard_callback;
 use crate::session::holders_request;
 use crate::session::leaks_request;
 use crate::session::marks::{self, MarkEffect};
+use crate::session::method_hooks;
 use crate::session::status;
 use crate::thread::coverage;
 use lucce_jvmti::signals;
@@ -121,6 +124,38 @@ fn execute_command(agent: &Agent, command: &ControlCommand) -> Result<String, St
     Ok(status::current_status(agent))
 }
 
+/// The kinds of named methods that can be switched on now.
+///
+/// # Errors
+/// One line for the user: other methods than those of the start are named, in classes that have hooks.
+fn check_methods(agent: &Agent, methods: &MethodSelection) -> Result<u64, String> {
+    if agent.core.is_hookless() {
+        return Ok(NAMED_CALL.mask_bit | NAMED_TIME.mask_bit);
+    }
+    match methods.is_empty() || methods == agent.core.options.events.methods() {
+        true => Ok(0),
+        false => Err(
+            "classes have had the agent's hooks from the start (-agentpath): name the methods there, in events=call:METHODS; `lucce attach` changes them in a running JVM"
+                .into(),
+        ),
+    }
+}
+
+/// Hooks the methods that `lucce ctl` names, and no others.
+///
+/// # Errors
+/// One line for the user.
+fn change_methods(agent: &Agent, methods: &MethodSelection) -> Result<(), String> {
+    if !agent.core.is_hookless() {
+        return Ok(());
+    }
+    let vm = holders_request::loading_vm().ok_or("the agent does not know its VM")?;
+    let changed =
+        vm.run_attached(|env| method_hooks::set_methods(agent, agent.core.jni_env(env), methods));
+    let refused = |JvmError(code)| format!("the VM does not attach a thread (error {code})");
+    changed.map_err(refused)?
+}
+
 fn set_events(agent: &Agent, setting: &str) -> Result<(), String> {
     let value = setting
         .strip_prefix("events=")
@@ -144,8 +179,9 @@ fn set_events(agent: &Agent, setting: &str) -> Result<(), String> {
     if wanted.leak_interval().is_some() && agent.leaks.is_none() {
         return Err("no objects are followed: start the JVM with events=leak".into());
     }
+    let methods = wanted.methods().clone();
     let wanted = wanted.event_mask();
-    let has = agent.core.options.hooked_events().event_mask();
+    let has = agent.core.options.hooked_events().event_mask() | check_methods(agent, &methods)?;
     if let Some(name) = kind_names(wanted & !has).first() {
         return Err(match agent.core.options.is_hookless() {
             true => format!(
@@ -156,6 +192,7 @@ fn set_events(agent: &Agent, setting: &str) -> Result<(), String> {
             }
         });
     }
+    change_methods(agent, &methods)?;
     agent.core.event_mask.set_kinds(wanted);
     if agent.core.event_mask.requested_state().0 & (ALLOC.mask_bit | SAMPLES.mask_bit) == 0 {
         coverage::record_interruption(

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 
-use lucce_instrument::kinds::ALLOC;
+use lucce_instrument::kinds::{ALLOC, KindDescriptor};
 use lucce_tracelog::EventTypeId;
 
 use crate::memory::java_table::MULTIPLIER;
@@ -32,6 +32,10 @@ impl EventTotals {
             .sum();
         drop(all);
         let mut others = agent.counting_parts().events_by_kind();
+        // They repeat other counts.
+        for kind in KindDescriptor::iter_all().filter_map(|kind| kind.longest) {
+            others.remove(kind);
+        }
         // Objects that the VM creates have counters by type.
         let typed = others.remove(ALLOC.name).unwrap_or_default();
         EventTotals {

@@ -39,6 +39,7 @@ pub fn finish_recording(agent: &Agent) {
     let lost = count_dropped_events(agent);
     write_run_counts(agent, (counted.sum_events(), lost));
     write_bursts(agent, bursts);
+    agent.core.finish_named_methods();
     if let Some(warning) = agent.counters.tracking.mismatch_warning() {
         agent.core.report_message(LogLevel::Warn, &warning);
     }

@@ -49,6 +49,7 @@ const FRAMES: &CStr = c"java/lang/LucceRtFrames";
 const ALLOCATIONS: &CStr = c"java/lang/LucceRtAllocations";
 const LOCKS: &CStr = c"java/lang/LucceRtLocks";
 const PROGRAM_EVENTS: &CStr = c"java/lang/LucceRtProgramEvents";
+const TIMES: &CStr = c"java/lang/LucceRtTimes";
 
 /// The class of this name.
 fn find_class(classes: HelperClasses, name: &CStr) -> Option<jclass> {
@@ -72,6 +73,8 @@ pub fn define_boot_variant(agent: &Agent, env: JniEnvironment) -> Option<()> {
     let types = agent.counting.program_kinds.types_address();
     let program_events = find_class(classes, PROGRAM_EVENTS)?;
     env.set_static_long(program_events, c"kindTypes", types as i64)?;
+    let types = agent.counting.method_times.types_address();
+    env.set_static_long(find_class(classes, TIMES)?, c"timeTypes", types as i64)?;
     for (class, field, value) in agent.counters.tracking.helper_fields(&agent.core) {
         env.set_static_long(find_class(classes, class)?, field, value)?;
     }
@@ -81,6 +84,15 @@ pub fn define_boot_variant(agent: &Agent, env: JniEnvironment) -> Option<()> {
     env.set_static_long(class, c"bootStacks", first)?;
     env.set_static_long(class, c"bootStacksEnd", first + boot.bytes() as i64)?;
     env.set_static_long(class, c"bootStackSize", agent.core.stacks.boot_stack as i64)
+}
+
+/// Defines one helper class that needs no other, in a VM without helper classes.
+pub fn define_class_alone(env: JniEnvironment, name: &CStr) -> Option<jclass> {
+    let index = NAMES.iter().position(|known| *known == name)?;
+    let bytes = variant_bytes(HelperVariant::default())?
+        .get(index)
+        .copied()?;
+    env.define_boot_class(name, bytes)
 }
 
 /// The helper classes as global references, which are never deleted.

@@ -27,6 +27,7 @@ mod leaks_request;
 pub mod live;
 pub mod malloc_trim;
 pub mod marks;
+pub mod method_hooks;
 #[cfg(test)]
 mod old_hooks_tests;
 pub mod push;

@@ -15,6 +15,7 @@ pub mod event_kind;
 pub mod lifecycle;
 pub mod monitor_waits;
 pub mod names;
+pub mod open_times;
 pub mod recent_counters;
 pub mod tag_scope;
 pub mod tags;
@@ -155,6 +156,8 @@ pub struct ThreadState {
     tag_set: AtomicU64,
     /// The slot of the innermost of `tagged_tasks`; 0: none.
     pub tagged_task_slot: AtomicU64,
+    /// Address of `method_times`; 0: none yet.
+    times_block: AtomicU64,
     /// With `stream=on`: where the next event is written.
     pub place: EventCursor,
     /// Java code of the lab's agent reads its first word.
@@ -183,6 +186,8 @@ pub struct ThreadState {
     pub tagged_tasks: RefCell<Vec<TaggedTask>>,
     /// The request whose frame has the slot `request_slot`.
     pub request: Cell<Option<OpenRequest>>,
+    /// Methods in progress whose times are recorded; Java code reads and writes it.
+    method_times: RefCell<Box<[AtomicU64]>>,
     /// The thread's counters without tags, while it uses others.
     pub untagged_counters: RefCell<Option<Box<ThreadCounters>>>,
 }
@@ -201,6 +206,7 @@ const _: () = assert!(offset_of!(ThreadState, _text) == layout::MESSAGE_BYTES);
 const _: () = assert!(offset_of!(ThreadState, request_slot) == layout::REQUEST_SLOT);
 const _: () = assert!(offset_of!(ThreadState, tag_set) == layout::TAG_SET);
 const _: () = assert!(offset_of!(ThreadState, tagged_task_slot) == layout::TAGGED_TASK_SLOT);
+const _: () = assert!(offset_of!(ThreadState, times_block) == layout::TIMES_BLOCK);
 const _: () = assert!(offset_of!(ThreadState, place) == layout::STREAM_CURSOR);
 
 impl ThreadState {
@@ -218,6 +224,7 @@ impl ThreadState {
             request_slot: AtomicU64::new(0),
             tag_set: AtomicU64::new(0),
             tagged_task_slot: AtomicU64::new(0),
+            times_block: AtomicU64::new(0),
             place: EventCursor::default(),
             stream_thread: Cell::default(),
             tracking: Default::default(),
@@ -234,8 +241,34 @@ impl ThreadState {
             tags: RefCell::default(),
             tagged_tasks: RefCell::default(),
             request: Cell::new(None),
+            method_times: RefCell::default(),
             untagged_counters: RefCell::default(),
         }
+    }
+
+    /// Makes room for one more method in progress whose time is recorded. Returns the block's address.
+    pub fn grow_times(&self) -> u64 {
+        /// Words before the entries: their number, and the block's room.
+        const HEADER: usize = 2;
+        const LEAST: usize = 8;
+        let mut times = self.method_times.borrow_mut();
+        let words = layout::entry_words(layout::TIME_BITS_OF_ENTRY);
+        let room = (times.len() / words * 2).max(LEAST);
+        let old = times.iter().map(|word| word.load(Ordering::Relaxed));
+        let zeros = std::iter::repeat(0).take(HEADER + room * words);
+        let mut grown: Box<[AtomicU64]> = old
+            .chain(zeros)
+            .take(HEADER + room * words)
+            .map(AtomicU64::new)
+            .collect();
+        if let Some(kept) = grown.get_mut(1) {
+            *kept.get_mut() = room as u64;
+        }
+        *times = grown;
+        let block = times.as_ptr().expose_provenance() as u64;
+        // Relaxed: only this thread reads it.
+        self.times_block.store(block, Ordering::Relaxed);
+        block
     }
 
     /// The slots of the shadow stack, the sentinel included.

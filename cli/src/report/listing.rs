@@ -18,7 +18,7 @@ use crate::thread_start::ThreadStartTraces;
 use crate::threshold::estimate_frame_bytes;
 
 use super::ReportArgs;
-use super::totals::{ReportTotals, format_value, value_in_bytes};
+use super::totals::{ReportTotals, format_longest, format_value, value_in_bytes};
 
 /// The durations of contexts whose bytes are listed: another kind in the log has them under the same context ids.
 pub fn collect_operation_times(
@@ -62,6 +62,9 @@ pub struct ContextRow<'r> {
     /// The value, if it is in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     bytes: Option<u64>,
+    /// The longest value of the trace's events, if the kind has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    longest: Option<u64>,
     /// Total duration in nanoseconds, if the log has it.
     #[serde(skip_serializing_if = "Option::is_none")]
     nanos: Option<u64>,
@@ -133,6 +136,7 @@ impl<'r> ContextRows<'r> {
                 count: context.count,
                 value: context.value,
                 bytes: value_in_bytes(self.kind, context.value),
+                longest: (context.longest > 0).then_some(context.longest),
                 nanos: self.times.get(&key).copied(),
                 share: percent_of(context.amount(self.sorted_by), self.whole),
                 share_of: match self.sorted_by {
@@ -180,8 +184,10 @@ impl ContextRow<'_> {
         let nanos = self.nanos.map_or_else(String::new, |nanos| {
             format_amount(nanos as f64, "ns") + "  "
         });
-        let value = format_value(self.value, unit, self.amounts);
-        let value = value.map_or_else(String::new, |text| text + "  ") + &nanos;
+        let with_space = |text: Option<String>| text.map_or_else(String::new, |text| text + "  ");
+        let value = with_space(format_value(self.value, unit, self.amounts))
+            + &with_space(format_longest(self.longest, unit))
+            + &nanos;
         let style = TerminalStyle::for_stdout();
         let share = style.strong(format!("#{number} {:.2}%{}", self.share, self.share_of));
         let ids = style.faint(format!("{}  {}", self.id, self.stack));

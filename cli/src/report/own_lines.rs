@@ -25,7 +25,7 @@ use crate::thread_start::ThreadStartTraces;
 
 use super::ReportArgs;
 use super::listing::{collect_operation_times, format_events};
-use super::totals::{ReportTotals, format_value};
+use super::totals::{ReportTotals, format_longest, format_value};
 
 /// Lines of a list of at most ten rows; each further row adds [`ROW_LINES`].
 const SCREEN_LINES: usize = 40;
@@ -192,6 +192,7 @@ impl<'r> OwnLines<'r> {
         };
         let mut parts = Vec::new();
         parts.extend(format_value(value, unit, self.amounts));
+        parts.extend(format_longest(row.totals.longest, unit));
         if row.nanos > 0 {
             parts.push(format_amount(row.nanos as f64, "ns"));
         }

@@ -17,6 +17,9 @@ pub(super) struct ReportTotals {
     /// The value, if it is in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) bytes: Option<u64>,
+    /// The longest value, if the kind has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) longest: Option<u64>,
 }
 
 impl ReportTotals {
@@ -25,7 +28,9 @@ impl ReportTotals {
         contexts: impl Iterator<Item = &'c EventContext>,
     ) -> Self {
         let (mut traces, mut count, mut value) = (HashSet::new(), 0_u64, 0_u64);
+        let mut longest = 0;
         for context in contexts {
+            longest = context.longest.max(longest);
             traces.insert(context.stack);
             count = count.saturating_add(context.count);
             value = value.saturating_add(context.value);
@@ -35,6 +40,7 @@ impl ReportTotals {
             count,
             value,
             bytes: value_in_bytes(kind, value),
+            longest: (longest > 0).then_some(longest),
         }
     }
 
@@ -53,6 +59,7 @@ impl ReportTotals {
             count,
             value,
             bytes: value_in_bytes(kind, value),
+            longest: None,
         }
     }
 
@@ -64,11 +71,19 @@ impl ReportTotals {
         let value = format_value(self.value, unit, amounts);
         let value = value.map_or_else(String::new, |text| text + ", ");
         let contexts = format_plural(self.contexts, "context");
+        let longest =
+            format_longest(self.longest, unit).map_or_else(String::new, |text| text + ", ");
         format!(
-            "{value}{} in {contexts}",
+            "{value}{longest}{} in {contexts}",
             format_plural(amounts.round_amount(self.count), "event")
         )
     }
+}
+
+/// `longest 1.2 ms`
+pub(super) fn format_longest(longest: Option<u64>, unit: &str) -> Option<String> {
+    let text = format_value(longest?, unit)?;
+    Some(format!("longest {text}"))
 }
 
 pub(super) fn value_in_bytes(kind: &KindTotal, value: u64) -> Option<u64> {

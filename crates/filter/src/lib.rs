@@ -8,6 +8,9 @@
 //! `org.h2.*` means every class whose name starts with `org.h2.`, in all packages below as well. `com.acme.Foo` means
 //! that class and the classes nested in it (`com.acme.Foo$…`). A class is admitted if it matches a pattern of
 //! `include`, or there is none, and matches no pattern of `exclude`.
+//!
+//! A pattern of methods is a pattern of classes, a dot, and a method's name with stars: `com.acme.Repo.find*`. It means
+//! all methods of that name, whatever their parameters. Constructors are `<init>`.
 #![deny(
     clippy::indexing_slicing,
     clippy::unwrap_used,
@@ -16,9 +19,12 @@
     missing_docs
 )]
 
+mod method_pattern;
 mod pattern;
 
 use std::fmt;
+
+pub use method_pattern::{MethodPattern, MethodPatternList};
 
 use pattern::ClassPattern;
 

@@ -42,6 +42,32 @@ impl ClassPattern {
         }
     }
 
+    /// Whether it matches exactly this text.
+    pub(crate) fn matches_text(&self, text: &str) -> bool {
+        match self.0.split_first() {
+            Some((name, [])) => **name == *text.as_bytes(),
+            _ => self.matches_class(text),
+        }
+    }
+
+    /// Whether it stands for one name, without a star.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.0.len() == 1
+    }
+
+    /// The pattern of a method's name, of the characters that such names may have.
+    pub(crate) fn parse_method(text: &str) -> Option<ClassPattern> {
+        let name = text
+            .strip_prefix('<')
+            .and_then(|text| text.strip_suffix('>'));
+        let is_known = matches!(name, Some("init" | "clinit"));
+        let is_name = !text.is_empty() && text.chars().all(|c| is_pattern_char(c) && c != '.');
+        (is_known || is_name).then(|| {
+            let pieces = text.split('*');
+            ClassPattern(pieces.map(|piece| piece.as_bytes().into()).collect())
+        })
+    }
+
     /// Whether it may match a class whose name begins with `prefix`.
     pub(crate) fn may_match_below(&self, prefix: &str) -> bool {
         let prefix = prefix.as_bytes();

@@ -1,6 +1,6 @@
 //! The pattern language against a plain definition of it.
 
-use lucce_filter::{ClassFilter, PatternList};
+use lucce_filter::{ClassFilter, MethodPattern, PatternList};
 use proptest::prelude::*;
 
 fn matches(patterns: &str, class: &str) -> bool {
@@ -73,6 +73,42 @@ fn malformed_patterns_are_refused_by_name() {
     }
     let message = PatternList::parse("a.B+c/D").unwrap_err().to_string();
     assert!(message.contains("'c/D'"), "{message}");
+}
+
+#[test]
+fn a_method_is_named_behind_its_class() {
+    let matches = |pattern: &str, class: &str, method: &str| {
+        let pattern = MethodPattern::parse(pattern).unwrap();
+        assert_eq!(
+            MethodPattern::parse(&pattern.to_string()).as_ref(),
+            Ok(&pattern)
+        );
+        pattern.matches_method(class, method)
+    };
+    assert!(matches("java.lang.System.gc", "java/lang/System", "gc"));
+    assert!(!matches("java.lang.System.gc", "java/lang/System", "gc$1"));
+    assert!(!matches("java.lang.System.gc", "java/lang/Systems", "gc"));
+    assert!(matches("com.acme.Repo.*", "com.acme.Repo", "find"));
+    assert!(matches("com.acme.Repo.*", "com.acme.Repo$Page", "<init>"));
+    assert!(!matches("com.acme.Repo.*", "com.acme.Repo.Other", "find"));
+    assert!(matches("com.acme.*.find*", "com/acme/a/B", "findAll"));
+    assert!(!matches("com.acme.*.find", "com/acme/a/B", "findAll"));
+    assert!(matches("Main.<init>", "Main", "<init>"));
+    assert!(!matches("Main.<init>", "Main", "<clinit>"));
+    assert!(matches("*.*", "a.B", "c"));
+    for (bad, why) in [
+        ("find", "CLASS.METHOD"),
+        ("", "CLASS.METHOD"),
+        ("a.B.", "no method has such a name"),
+        ("a.B.m()", "no method has such a name"),
+        ("a.B.<init", "no method has such a name"),
+        ("a.B.<x>", "no method has such a name"),
+        ("a/B.m", "dots, not slashes"),
+        (".m", "is empty"),
+    ] {
+        let message = MethodPattern::parse(bad).unwrap_err().to_string();
+        assert!(message.contains(why), "{bad}: {message}");
+    }
 }
 
 /// The definition, character by character.

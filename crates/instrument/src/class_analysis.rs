@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 
 use lucce_bytecode::{BytecodeError, ClassFile, ClassFileMethod, CodeScan, MethodCall};
+use lucce_options::{MethodSelection, NamedMethodUse};
 
 use crate::api_calls::{BRACKETED, api_site_kind, defines_hidden};
 use crate::instrumentation::{
@@ -18,7 +19,7 @@ use crate::jdk::roles::{
     is_counted, is_customizing, is_excluded, is_transparent, is_untouched, is_vm_called,
     may_be_leaf, role_name, switches_thread, unshown_frame,
 };
-use crate::jdk::{agents, recorder, untracked_calls, vm_calls};
+use crate::jdk::{agents, recorder, tasks, untracked_calls, vm_calls};
 use crate::kinds::{ALLOC, AnalyzedMethod, CALL, EventHooks, EventKindSet, hooks_of_kinds};
 use crate::object_creation::{MAKING, unseen_places};
 
@@ -53,6 +54,8 @@ pub struct InstrumentationOptions<'w> {
     pub holds: &'w dyn Fn(&str) -> bool,
     /// Whether no class of the JDK is in scope.
     pub jdk_is_out_of_scope: bool,
+    /// The methods of `events=call:METHODS` and `events=time:METHODS`.
+    pub methods: &'w MethodSelection,
     /// Whether the call reaches a [`MethodInstrumentation::untracked`] method of a loaded class of the JDK.
     pub calls_untracked: &'w dyn Fn(&MethodCall<'_>) -> bool,
 }
@@ -179,6 +182,7 @@ impl<'v, 'a> ClassAnalysis<'v, 'a> {
     fn may_be_leaf(&self, method: &ClassFileMethod<'_>, scan: &CodeScan<'_>) -> bool {
         let at = &self.analyzed_method(method, scan);
         may_be_leaf(self.name, method)
+            && self.entry_kind(method).is_none()
             && !has_handlers(method)
             && !self.event_hooks().any(|code| code.happens_in(at))
     }
@@ -203,12 +207,9 @@ impl<'v, 'a> ClassAnalysis<'v, 'a> {
                 let _ = self.leave_counting_to_callers(method, &mut instrumentation);
             }
         }
-        if self.wants.events.contains(&CALL) && !quiet && is_counted(name, method) {
-            let entry = HookPlace {
-                bci: 0,
-                kind: HookSiteKind::Entry,
-            };
-            instrumentation.places.insert(0, entry);
+        let entry = self.entry_kind(method).filter(|_| !quiet);
+        if let Some(kind) = entry {
+            instrumentation.places.insert(0, HookPlace { bci: 0, kind });
         }
         instrumentation.switches = switches_thread(name, method);
         if instrumentation.transparent
@@ -231,9 +232,9 @@ impl<'v, 'a> ClassAnalysis<'v, 'a> {
         ) {
             instrumentation.places = find_frame_hiding(name, scan);
         }
-        if instrumentation.counts_entries()
+        if instrumentation.has_entry_site()
             && instrumentation.frame == FrameKind::OwnSlot
-            && is_vm_called(name, method)
+            && (is_vm_called(name, method) || self.may_lack_call_site(method))
         {
             instrumentation.frame = FrameKind::VmEntered;
         }
@@ -241,6 +242,42 @@ impl<'v, 'a> ClassAnalysis<'v, 'a> {
             needs_no_slot_local(&instrumentation, scan.has_loops, has_handlers(method));
         instrumentation.lines.clone_from(&scan.lines);
         instrumentation
+    }
+
+    /// Returns the site of the method's entry, if entries are counted.
+    fn entry_kind(&self, method: &ClassFileMethod<'_>) -> Option<HookSiteKind> {
+        if !is_counted(self.name, method) {
+            return None;
+        }
+        let named = self.wants.methods.find_use(self.class.name(), &method.name);
+        match named {
+            // Hooks at the ends of these do something else.
+            Some(NamedMethodUse::Timed)
+                if !tasks::ends_with_task(self.name, &method.name)
+                    && !recorder::may_call_untracked(self.name, &method.name) =>
+            {
+                Some(HookSiteKind::TimedEntry)
+            }
+            Some(_) => Some(HookSiteKind::Entry),
+            None => self
+                .wants
+                .events
+                .contains(&CALL)
+                .then_some(HookSiteKind::Entry),
+        }
+    }
+
+    /// Whether classes may call this method, which is a leaf method without the hook at its entry, without a site.
+    fn may_lack_call_site(&self, method: &ClassFileMethod<'_>) -> bool {
+        let call = MethodCall {
+            bci: 0,
+            opcode: 0,
+            owner: self.class.name().into(),
+            name: method.name.clone(),
+            descriptor: method.descriptor.clone(),
+        };
+        !self.wants.events.contains(&CALL) && (is_arithmetic(&call) || is_recorder_leaf(&call))
+            || is_native_leaf(&call)
     }
 
     /// Moves the count of an intrinsic's allocation from its body to its callers. `None`: the method is no intrinsic.

@@ -10,6 +10,7 @@ use std::sync::LazyLock;
 
 use lucce_bytecode::ClassFile;
 use lucce_classkit::jdks;
+use lucce_options::MethodSelection;
 
 use crate::jdk::hidden::is_hidden;
 use crate::jdk::leaf_methods::{INVOKE_CLEANER, UNSAFE};
@@ -245,6 +246,7 @@ impl ClosedWorld {
             trusted: true,
             holds: &|_| true,
             jdk_is_out_of_scope: false,
+            methods: &MethodSelection::default(),
             calls_untracked: &|call| {
                 untracked.contains(&method_key(&call.owner, &call.name, &call.descriptor))
             },

@@ -22,6 +22,7 @@ pub const DURATIONS: &str = "java/lang/LucceRtDurations";
 const TASKS: &str = "java/lang/LucceRtTasks";
 const REQUESTS: &str = "java/lang/LucceRtRequests";
 const LOCKS: &str = "java/lang/LucceRtLocks";
+const TIMES: &str = "java/lang/LucceRtTimes";
 const LAB: &str = "java/lang/LucceRtLab";
 /// Prefix of the helpers that classes inherit from `java.lang.Object`; no compiler makes such names.
 pub const INHERITED: &str = "$lucce$";
@@ -92,6 +93,13 @@ helpers! {
     RELEASE_LOCK = LOCKS("releaseLock", "(Ljava/lang/Object;JI)V");
     /// Behind a change of the thread that owns a lock of `java.util.concurrent`.
     CHANGE_OWNER = LOCKS("changeOwner", "(Ljava/lang/Object;JI)V");
+    /// At the entry of a method whose time is recorded; at its ends, by a return and by an exception.
+    BEGIN_TIME = TIMES("beginTime", "(JI)V");
+    END_TIME = TIMES("endTime", "(J)V");
+    END_TIME_THROWN = TIMES("endTimeThrown", "(J)V");
+    /// If the VM may have called the method.
+    END_TIME_FROM_VM = TIMES("endTimeFromVm", "(J)V");
+    END_TIME_THROWN_FROM_VM = TIMES("endTimeThrownFromVm", "(J)V");
     /// For an object made by a native method, or by the compiler's replacement of it.
     COUNT_OBJECT = OBJECTS("countObject", "(Ljava/lang/Object;JI)V");
     /// For methods that do not keep their slot's address.

@@ -7,17 +7,7 @@ use lucce_bytecode::{
 
 use crate::class_analysis::find_frame_hiding;
 use crate::helpers::{
-    ACQUIRE_LOCK, AFTER_CLONE, AFTER_DOWNCALL, ALLOC, ALLOC_HERE, ARRAYS, BEFORE_CLONE,
-    BEGIN_REQUEST, BEGIN_REQUEST_OF, BEGIN_SCOPE, CODE_CHANGED, COUNT_OBJECT, COUNT_OBJECT_HERE,
-    COUNT_OBJECTS, COUNT_REFLECTED, COUNT_REFLECTED_HERE, COUNT_TEXTS, COUNT_TRACE, CURRENT,
-    DOWNCALL, END_REQUEST, END_REQUEST_FROM_VM, END_SCOPE, END_TASK, ENTER, ENTER_AT,
-    ENTER_COUNTED, ENTER_FIRST, ENTER_FIRST_COUNTED, ENTER_PINNED, ENTER_PREMAIN,
-    ENTER_PREMAIN_COUNTED, ENTER_THREAD, ENTER_THREAD_COUNTED, ENTER_UPCALL, ENTER_VM, ENTER_VM_AT,
-    ENTER_VM_COUNTED, EVENT, EXIT, EXIT_PINNED, EXIT_UNTRACKED, EXIT_UPCALL, EXIT_VM, INHERITED,
-    KEEP_MESSAGE, NEW_BYTES_FOR, PUBLISH, PUBLISH_HERE, PUBLISH_NATIVE, PUBLISH_SWITCHING,
-    PUBLISH_UNTRACKED, REDIRECT_ASKING, REDIRECT_DEFINITION, REDIRECT_HIDING, RESTORE,
-    RESTORE_UPCALL, TO_CARRIER, TO_VIRTUAL, UNSEEN, UNSEEN_COPY, UNSEEN_NEW, UNWIND_DOWNCALL,
-    UNWIND_VM, array_helper, new_fields,
+    ACQUIRE_LOCK, AFTER_CLONE, AFTER_DOWNCALL, ALLOC, ALLOC_HERE, ARRAYS, BEFORE_CLONE, BEGIN_REQUEST, BEGIN_REQUEST_OF, BEGIN_SCOPE, BEGIN_TIME, CODE_CHANGED, COUNT_OBJECT, COUNT_OBJECTS, COUNT_OBJECT_HERE, COUNT_REFLECTED, COUNT_REFLECTED_HERE, COUNT_TEXTS, COUNT_TRACE, CURRENT, DOWNCALL, END_REQUEST, END_REQUEST_FROM_VM, END_SCOPE, END_TASK, END_TIME, END_TIME_FROM_VM, END_TIME_THROWN, END_TIME_THROWN_FROM_VM, ENTER, ENTER_AT, ENTER_COUNTED, ENTER_FIRST, ENTER_FIRST_COUNTED, ENTER_PINNED, ENTER_PREMAIN, ENTER_PREMAIN_COUNTED, ENTER_THREAD, ENTER_THREAD_COUNTED, ENTER_UPCALL, ENTER_VM, ENTER_VM_AT, ENTER_VM_COUNTED, EVENT, EXIT, EXIT_PINNED, EXIT_UNTRACKED, EXIT_UPCALL, EXIT_VM, INHERITED, KEEP_MESSAGE, NEW_BYTES_FOR, PUBLISH, PUBLISH_HERE, PUBLISH_NATIVE, PUBLISH_SWITCHING, PUBLISH_UNTRACKED, REDIRECT_ASKING, REDIRECT_DEFINITION, REDIRECT_HIDING, RESTORE, RESTORE_UPCALL, TO_CARRIER, TO_VIRTUAL, UNSEEN, UNSEEN_COPY, UNSEEN_NEW, UNWIND_DOWNCALL, UNWIND_VM, array_helper, new_fields,
 };
 use crate::inherited;
 use crate::instrumentation::{
@@ -127,7 +117,8 @@ pub fn plan_class(
     let mut site = first_site;
     for (index, instrumentation) in instrumentations.iter().enumerate() {
         let id = first_method + index as u32;
-        let entry_site = instrumentation.counts_entries().then_some(site as i32);
+        let entry_site = instrumentation.has_entry_site().then_some(site as i32);
+        let timed_site = entry_site.filter(|_| instrumentation.is_timed());
         let request = find_request(instrumentation, site as i32);
         let here = instrumentation.needs_no_slot_local && hooks.needs_no_slot_address();
         let inserts = instrumentation.places.iter().flat_map(|place| {
@@ -157,6 +148,11 @@ pub fn plan_class(
                 && !hooks.needs_lab_helpers()
             {
                 open_requests(&mut method, instrumentation.frame, request);
+            }
+            if let Some(site) = timed_site.filter(|_| !hooks.needs_lab_helpers()) {
+                record_time(&mut method, instrumentation.frame, site);
+                // As in `method_plan`.
+                method.unwind = method.unwind.filter(|_| name != "<init>");
             }
             if here {
                 method.entry = None;
@@ -197,6 +193,28 @@ fn find_request(
     })
 }
 
+/// Makes the method count its call and begin its time at its entry, and end the time however it ends. The hooks at its
+/// ends also close a request.
+fn record_time(method: &mut MethodPlan<'static>, frame: FrameKind, site: i32) {
+    let [exit, unwind] = match frame {
+        FrameKind::OwnSlot => [END_TIME, END_TIME_THROWN],
+        FrameKind::VmEntered => [END_TIME_FROM_VM, END_TIME_THROWN_FROM_VM],
+        // Its call alone is counted.
+        _ => return,
+    };
+    method.entry = Some(EntryHook {
+        helper: match frame {
+            FrameKind::VmEntered => ENTER_VM,
+            _ => ENTER,
+        },
+        argument: None,
+    });
+    let helper = BEGIN_TIME;
+    method.begin.insert(0, CodeInsertion::Mark { helper, site });
+    method.exit = Some(exit);
+    method.unwind = Some(unwind);
+}
+
 /// Makes the method open a request at its entry, and close it however it ends.
 fn open_requests(
     method: &mut MethodPlan<'static>,
@@ -208,7 +226,7 @@ fn open_requests(
         FrameKind::VmEntered => END_REQUEST_FROM_VM,
         _ => return,
     };
-    method.begin = Some(request);
+    method.begin.push(request);
     method.exit = Some(end);
     method.unwind = Some(end);
 }
@@ -278,7 +296,7 @@ fn method_plan(
             helper: entry,
             argument: None,
         }),
-        begin: None,
+        begin: Vec::new(),
         exit,
         unwind,
         inserts,
@@ -304,7 +322,7 @@ fn insertions_at(
     let after_dup = |helper| CodeInsertion::AfterDup { helper, site };
     let in_its_place = |helper| CodeInsertion::ReplaceWithContext { helper, site };
     let inserts = match &place.kind {
-        HookSiteKind::Entry | HookSiteKind::Request(_) => Vec::new(),
+        HookSiteKind::Entry | HookSiteKind::TimedEntry | HookSiteKind::Request(_) => Vec::new(),
         HookSiteKind::Untracked => vec![CodeInsertion::Mark {
             helper: PUBLISH_UNTRACKED,
             site,

@@ -77,6 +77,8 @@ pub enum HookSiteKind {
     FrameHiding,
     /// The method's entry, where entries are counted or recorded.
     Entry,
+    /// As [`HookSiteKind::Entry`], where the method's time begins too.
+    TimedEntry,
     /// The entry of a method that receives requests.
     Request(RequestEntry),
     /// The frame continues in a given context; [`HookSiteKind::ScopeEnd`] ends that.
@@ -181,11 +183,21 @@ impl MethodInstrumentation {
         }
     }
 
-    /// Whether the first place is the method's entry.
-    pub fn counts_entries(&self) -> bool {
-        self.places
-            .first()
-            .is_some_and(|place| place.kind == HookSiteKind::Entry)
+    /// Whether the first place is the method's entry, where calls are counted.
+    #[must_use]
+    pub fn has_entry_site(&self) -> bool {
+        self.has_first_place(&HookSiteKind::Entry) || self.is_timed()
+    }
+
+    /// Whether the method's time is recorded.
+    #[must_use]
+    pub fn is_timed(&self) -> bool {
+        self.has_first_place(&HookSiteKind::TimedEntry)
+    }
+
+    fn has_first_place(&self, kind: &HookSiteKind) -> bool {
+        let first = self.places.first();
+        first.is_some_and(|place| place.kind == *kind)
     }
 }
 

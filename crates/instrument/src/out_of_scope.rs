@@ -65,7 +65,7 @@ pub fn plan_class_outside(
             });
             let pinned = MethodPlan {
                 entry,
-                begin: None,
+                begin: Vec::new(),
                 exit: Some(EXIT_PINNED),
                 unwind: Some(EXIT_PINNED),
                 inserts: Vec::new(),
@@ -164,7 +164,7 @@ fn method_plan(
     let restores = calls().map(|call| (call.bci, CodeInsertion::Before { helper: RESTORE }));
     Some(MethodPlan {
         entry: Some(entry),
-        begin: None,
+        begin: Vec::new(),
         exit,
         unwind: unwind.filter(|_| method.name != "<init>"),
         inserts: restores.collect(),

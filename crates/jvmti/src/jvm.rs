@@ -447,6 +447,19 @@ impl Jvmti {
         call!(self, RedefineClasses, all.len() as jint, all.as_ptr())
     }
 
+    /// Asks the VM for the classes' bytes again, with the class file load hook.
+    pub fn retransform_classes(self, classes: &[jclass]) -> Result<(), JvmError> {
+        if classes.is_empty() {
+            return Ok(());
+        }
+        call!(
+            self,
+            RetransformClasses,
+            classes.len() as jint,
+            classes.as_ptr()
+        )
+    }
+
     /// Returns the value stored with a thread; null: none. `None`: the VM does not say.
     pub fn thread_storage(self, thread: jobject) -> Option<*mut c_void> {
         let mut kept = ptr::null_mut();

@@ -79,8 +79,22 @@ shared_constants! {
     TAG_SET: usize = 80;
     /// The slot of the innermost frame that runs a task under other tags than its thread's; 0: none.
     TAGGED_TASK_SLOT: usize = 88;
+    /// The block of methods in progress whose times are recorded; 0: none.
+    TIMES_BLOCK: usize = 96;
     /// With `stream=on`: where the thread's next event is written.
-    STREAM_CURSOR: usize = 96;
+    STREAM_CURSOR: usize = 104;
+
+    // ---- times of methods: see `counting::method_times` -------------------------------------------------------------
+
+    /// An entry of the block: slot, site, start, number.
+    TIME_BITS_OF_ENTRY: u32 = 5;
+    TIME_SITE: usize = 8;
+    TIME_START: usize = 16;
+    TIME_NUMBER: usize = 24;
+    /// The index of a time is the power of two below it. From here on: of times that an exception ended.
+    THROWN_TIMES: u32 = 64;
+    /// The index of the longest time.
+    LONGEST_TIME: u32 = 128;
 
     // ---- fields for contexts that continue elsewhere: see `tasks` ---------------------------------------------------
 

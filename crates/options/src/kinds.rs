@@ -24,6 +24,8 @@ pub struct KindDescriptor {
     pub unit: &'static str,
     /// The kind that has the durations of the same events, shown as one more column.
     pub times: Option<&'static str>,
+    /// The kind that has the longest value of each context, shown as one more column.
+    pub longest: Option<&'static str>,
     /// Whether its events start threads or submit tasks: traces continue there.
     pub starts: bool,
     /// pprof's names for the number of events and for their values.
@@ -42,6 +44,7 @@ impl KindDescriptor {
             name,
             unit: "",
             times: None,
+            longest: None,
             starts: false,
             pprof: None,
             jfr: |_| None,
@@ -117,6 +120,8 @@ pub enum KindArgument {
     Keyword(&'static str, &'static EventKindInfo),
     /// Mean number of bytes between two samples.
     Interval(IntervalArgument),
+    /// Patterns of methods, behind a colon.
+    Methods,
 }
 
 /// The range of sizes that a kind accepts.
@@ -170,8 +175,19 @@ impl KindConflict {
 }
 
 /// All kinds, by name.
-pub static ALL: [&EventKindInfo; 10] = [
-    &ALLOC, &OBJECTS, &SAMPLES, &CALL, &EXCEPTION, &IO, &LEAK, &LOCK, &REQUEST, &THREAD,
+pub static ALL: [&EventKindInfo; 12] = [
+    &ALLOC,
+    &OBJECTS,
+    &SAMPLES,
+    &CALL,
+    &NAMED_CALL,
+    &EXCEPTION,
+    &IO,
+    &LEAK,
+    &LOCK,
+    &REQUEST,
+    &THREAD,
+    &NAMED_TIME,
 ];
 
 /// Allocations in the log: shown first.
@@ -264,6 +280,59 @@ pub static CALL: EventKindInfo = EventKindInfo {
             "events=call does not go with encoding=static",
         ),
     ],
+    ..PLAIN
+};
+
+/// Entries of the methods that match patterns.
+pub static NAMED_CALL: EventKindInfo = EventKindInfo {
+    name: "call:METHODS",
+    argument: KindArgument::Methods,
+    summary: "calls of [named methods](../guide/locks-and-timeline.md#named-methods): \
+              `call:java.lang.System.gc+com.acme.Repo.*`",
+    not_counted: "methods without bytecode; the log names those that match",
+    mask_bit: 1 << 10,
+    log_kinds: &[&ENTRIES],
+    has_hooks: true,
+    conflicts: &NAMED_CONFLICTS,
+    ..PLAIN
+};
+
+/// Conflicts of the kinds for named methods.
+const NAMED_CONFLICTS: [(KindConflict, &str); 2] = [
+    (
+        KindConflict::OtherTracking,
+        "events=call:METHODS and events=time:METHODS need tracking=lazy",
+    ),
+    (
+        KindConflict::Static,
+        "events=call:METHODS and events=time:METHODS do not go with encoding=static",
+    ),
+];
+
+static METHOD_TIMES: KindDescriptor = KindDescriptor {
+    unit: NANOS,
+    longest: Some(LONGEST_TIMES.name),
+    jfr: |_| Some("jdk.MethodTrace"),
+    ..KindDescriptor::named("time")
+};
+
+/// For each thread and context the longest time. It is no sum.
+static LONGEST_TIMES: KindDescriptor = KindDescriptor {
+    unit: NANOS,
+    ..KindDescriptor::named("time-longest")
+};
+
+/// Times within the methods that match patterns.
+pub static NAMED_TIME: EventKindInfo = EventKindInfo {
+    name: "time:METHODS",
+    argument: KindArgument::Methods,
+    summary: "`call` of named methods, and `time` within them: sum, longest, and counts by powers of two; times that \
+              an exception ended are marked `threw`",
+    not_counted: "a call within a call of the same method; constructors that throw; the first method of a thread",
+    mask_bit: 1 << 11,
+    log_kinds: &[&METHOD_TIMES, &LONGEST_TIMES],
+    has_hooks: true,
+    conflicts: &NAMED_CONFLICTS,
     ..PLAIN
 };
 
@@ -467,11 +536,11 @@ pub static THREAD: EventKindInfo = EventKindInfo {
 };
 
 impl EventKindInfo {
-    /// Returns the part of the name before `=`.
+    /// Returns the part of the name before `=` or `:`.
     #[must_use]
     pub fn first_name(&self) -> &'static str {
         self.name
-            .split_once('=')
+            .split_once(['=', ':'])
             .map_or(self.name, |(name, _)| name)
     }
 
@@ -555,15 +624,16 @@ mod kinds_tests {
             // A hook hands over one size and one duration.
             for unit in [BYTES, NANOS] {
                 let mut same = kind.log_kinds.iter().filter(|log| log.unit == unit);
-                let is_leak = kind.mask_bit == LEAK.mask_bit;
-                assert!(is_leak || same.nth(1).is_none(), "{}", kind.name);
+                let has_hook_calls = ![LEAK.mask_bit, NAMED_TIME.mask_bit].contains(&kind.mask_bit);
+                assert!(!has_hook_calls || same.nth(1).is_none(), "{}", kind.name);
             }
         }
         for descriptor in KindDescriptor::iter_all() {
             let known = KindDescriptor::for_kind(descriptor.name);
             assert!(std::ptr::eq(known, descriptor), "{}", descriptor.name);
-            let times = descriptor.times.map(KindDescriptor::for_kind);
-            assert!(times.is_none_or(|times| times.unit == NANOS));
+            let times = descriptor.times.into_iter().chain(descriptor.longest);
+            let mut times = times.map(KindDescriptor::for_kind);
+            assert!(times.all(|times| times.unit == NANOS));
         }
         let other = KindDescriptor::for_kind("requests");
         assert!((other.name, other.unit, other.times) == ("", "", None));

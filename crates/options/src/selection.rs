@@ -2,9 +2,11 @@
 
 use std::fmt;
 
+use lucce_filter::{MethodPattern, MethodPatternList};
+
 use crate::kinds::{
     ALL, ALLOC, EventKindInfo, EventKindSet, IntervalArgument, KindArgument, KindConflict,
-    KindDescriptor, LEAK, REQUEST, SAMPLES, is_companion_kind,
+    KindDescriptor, LEAK, NAMED_CALL, NAMED_TIME, REQUEST, SAMPLES, is_companion_kind,
 };
 use crate::names::unknown_name;
 use crate::{OptionError, event_mask, units};
@@ -16,6 +18,51 @@ pub struct EventSelection {
     /// Sampling intervals in bytes, for kinds that are sampled.
     alloc_interval: Option<u32>,
     leak_interval: Option<u32>,
+    methods: MethodSelection,
+}
+
+/// The methods of `events=call:METHODS` and `events=time:METHODS`.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct MethodSelection {
+    pub counted: MethodPatternList,
+    pub timed: MethodPatternList,
+}
+
+/// What is recorded of a named method.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum NamedMethodUse {
+    Counted,
+    /// Its times are recorded too.
+    Timed,
+}
+
+impl MethodSelection {
+    /// Whether no method is named.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.counted.is_empty() && self.timed.is_empty()
+    }
+
+    /// What is recorded of a method of the class, `a.b.C` or `a/b/C`; `None`: it is not named.
+    #[must_use]
+    pub fn find_use(&self, class: &str, method: &str) -> Option<NamedMethodUse> {
+        if self.timed.matches_method(class, method) {
+            return Some(NamedMethodUse::Timed);
+        }
+        let is_counted = self.counted.matches_method(class, method);
+        is_counted.then_some(NamedMethodUse::Counted)
+    }
+
+    /// Whether a method of the class may be named.
+    #[must_use]
+    pub fn matches_class(&self, class: &str) -> bool {
+        self.counted.matches_class(class) || self.timed.matches_class(class)
+    }
+
+    /// Iterates over all patterns.
+    pub fn iter(&self) -> impl Iterator<Item = &MethodPattern> {
+        self.counted.iter().chain(self.timed.iter())
+    }
 }
 
 const NONE: &str = "none";
@@ -57,7 +104,9 @@ fn is_event_name(name: &str) -> bool {
 
 fn event_names() -> impl Iterator<Item = &'static str> {
     let kinds = ALL.iter().map(|kind| kind.name);
-    kinds.filter(|name| !name.contains('=')).chain([NONE])
+    kinds
+        .filter(|name| !name.contains(['=', ':']))
+        .chain([NONE])
 }
 
 /// Whether only the agent's own events have this name, in the log or in exported files. Programs may count `request`
@@ -122,6 +171,12 @@ impl EventSelection {
         self.leak_interval
     }
 
+    /// The methods whose calls or times are recorded.
+    #[must_use]
+    pub fn methods(&self) -> &MethodSelection {
+        &self.methods
+    }
+
     /// The selected kinds that need hooks in code.
     #[must_use]
     pub fn kinds_in_code(&self) -> EventKindSet {
@@ -157,7 +212,23 @@ impl EventSelection {
         if value == NONE {
             return Ok(events);
         }
+        // The kind whose patterns continue: no kind has a dot in its name.
+        let mut named: Option<&EventKindInfo> = None;
         for event in value.split(SEPARATORS) {
+            let before_value = event.split_once('=').map_or(event, |(name, _)| name);
+            let pattern = match (event.split_once(':'), named) {
+                (Some((name, pattern)), _) => {
+                    named = find_method_kind(name);
+                    named.map(|_| pattern)
+                }
+                (None, Some(_)) if before_value.contains('.') => Some(event),
+                _ => None,
+            };
+            if let (Some(kind), Some(pattern)) = (named, pattern) {
+                events.add_methods(kind, pattern)?;
+                continue;
+            }
+            named = None;
             let (name, argument) = event.split_once('=').unwrap_or((event, ""));
             events.add_event(name, argument, value)?;
         }
@@ -195,10 +266,33 @@ impl EventSelection {
             bit if bit == LEAK.mask_bit => self.leak_interval,
             _ => None,
         };
-        match interval {
-            Some(bytes) => format!("{}={}", kind.first_name(), units::format_size(bytes.into())),
-            None => kind.name.to_owned(),
+        match (interval, self.methods_of(kind)) {
+            (Some(bytes), _) => {
+                format!("{}={}", kind.first_name(), units::format_size(bytes.into()))
+            }
+            (None, Some(methods)) => format!("{}:{methods}", kind.first_name()),
+            (None, None) => kind.name.to_owned(),
         }
+    }
+
+    fn methods_of(&self, kind: &EventKindInfo) -> Option<&MethodPatternList> {
+        match kind.mask_bit {
+            bit if bit == NAMED_CALL.mask_bit => Some(&self.methods.counted),
+            bit if bit == NAMED_TIME.mask_bit => Some(&self.methods.timed),
+            _ => None,
+        }
+    }
+
+    fn add_methods(&mut self, kind: &EventKindInfo, pattern: &str) -> Result<(), OptionError> {
+        let option = format!("events={}", kind.first_name());
+        let pattern = MethodPattern::parse(pattern)
+            .map_err(|error| OptionError(format!("option {option}: {error}")))?;
+        self.kinds = self.kinds.with_kind(kind);
+        match kind.mask_bit == NAMED_TIME.mask_bit {
+            true => self.methods.timed.add(pattern),
+            false => self.methods.counted.add(pattern),
+        }
+        Ok(())
     }
 
     fn add_event(&mut self, name: &str, argument: &str, all: &str) -> Result<(), OptionError> {
@@ -209,6 +303,10 @@ impl EventSelection {
         if name == NONE {
             let expected = "none alone, or a list without it";
             return Err(OptionError::malformed("events", all, expected));
+        }
+        if let Some(kind) = find_method_kind(name).filter(|_| !is_event_name(name)) {
+            let expected = format!("{}, such as {name}:com.acme.Repo.find", kind.name);
+            return Err(OptionError::malformed("events", all, &expected));
         }
         if is_event_name(name) {
             let expected = format!("{name} alone");
@@ -221,7 +319,7 @@ impl EventSelection {
 
     fn add_kind(&mut self, kind: &EventKindInfo, argument: &str) -> Result<(), OptionError> {
         match kind.argument {
-            KindArgument::Alone => {}
+            KindArgument::Alone | KindArgument::Methods => {}
             KindArgument::Keyword(_, along) => self.kinds = self.kinds.with_kind(along),
             KindArgument::Interval(every) => {
                 let bytes = parse_interval(kind.first_name(), argument, every)?;
@@ -250,7 +348,15 @@ fn accepts_argument(kind: &EventKindInfo, argument: &str) -> bool {
         KindArgument::Alone => argument.is_empty(),
         KindArgument::Keyword(word, _) => argument == word,
         KindArgument::Interval(every) => !argument.is_empty() || every.default.is_some(),
+        // Its patterns stand behind a colon.
+        KindArgument::Methods => false,
     }
+}
+
+/// The kind with this name whose methods are named.
+fn find_method_kind(name: &str) -> Option<&'static EventKindInfo> {
+    let mut kinds = [&NAMED_CALL, &NAMED_TIME].into_iter();
+    kinds.find(|kind| kind.first_name() == name)
 }
 
 /// The VM counts in 31 bits.
@@ -332,11 +438,38 @@ mod selection_tests {
             "alloc=64k+leak=64k+lock",
             "call+exception+io+leak=0+lock+thread",
             "leak=1000",
+            "alloc+call:java.lang.System.gc+com.acme.Repo.*+lock+time:*.find*+A.<init>",
         ] {
             assert_eq!(EventSelection::parse(text).unwrap().to_text(), text);
         }
         let leak = EventSelection::parse("leak").unwrap();
         assert_eq!(leak.to_text(), "leak=512k");
+    }
+
+    #[test]
+    fn patterns_of_methods_go_on_to_the_next_kind() {
+        let events = EventSelection::parse("time:a.B.c,call:D.*+a.E.f+alloc=64k+lock").unwrap();
+        assert!(events.has_kind(&LOCK) && events.alloc_interval().is_some());
+        assert!(events.has_kind(&NAMED_CALL) && !events.has_kind(&CALL));
+        let find_use = |class, method| events.methods().find_use(class, method);
+        assert_eq!(find_use("a/B", "c"), Some(NamedMethodUse::Timed));
+        assert_eq!(find_use("a/E", "f"), Some(NamedMethodUse::Counted));
+        assert_eq!(find_use("D$1", "x"), Some(NamedMethodUse::Counted));
+        assert_eq!(find_use("a/E", "g"), None);
+        for (bad, why) in [
+            (
+                "time",
+                "expected time:METHODS, such as time:com.acme.Repo.find",
+            ),
+            ("call:", "CLASS.METHOD"),
+            ("call:find", "CLASS.METHOD"),
+            ("lock+a.B.c", "unknown event 'a.B.c'"),
+            ("lock:a.B.c", "unknown event 'lock:a.B.c'"),
+            ("call:a.B.c()", "option events=call: pattern 'a.B.c()'"),
+        ] {
+            let error = EventSelection::parse(bad).unwrap_err().to_string();
+            assert!(error.contains(why), "{bad}: {error}");
+        }
     }
 
     #[test]

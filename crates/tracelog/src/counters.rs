@@ -112,6 +112,15 @@ impl EventCounter {
             add_relaxed(&self.value, value);
         }
     }
+
+    /// Keeps the largest value, as one event. Only its thread may call this.
+    pub fn keep_longest(&self, value: u64) {
+        // Relaxed: only this thread writes; readers need no order.
+        let known = u64::from_le(self.value.load(Ordering::Relaxed));
+        self.count.store(1_u64.to_le(), Ordering::Relaxed);
+        self.value
+            .store(value.max(known).to_le(), Ordering::Relaxed);
+    }
 }
 
 /// A sum over all threads; a `StatRecord` repeats it at the end.

@@ -125,7 +125,7 @@ fn hostile_plan(class: &ClassFile<'_>) -> ClassPlan<'static> {
                 argument: None,
             }),
             exit: Some(hook("exit", "(J)V")),
-            begin: Some(CodeInsertion::Mark { helper, site }),
+            begin: vec![CodeInsertion::Mark { helper, site }],
             unwind: (method.name != "<init>").then_some(hook("unwind", "(J)V")),
             inserts: bcis
                 .map(|bci| (bci, CodeInsertion::Mark { helper, site }))

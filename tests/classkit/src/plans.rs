@@ -53,13 +53,21 @@ fn method_plan(
     let is_constructor = method.name == "<init>";
     MethodPlan {
         entry: Some(entry(index)),
-        begin: index.is_multiple_of(3).then_some(CodeInsertion::Mark {
-            helper: MARK,
-            site: index as i32,
-        }),
+        begin: match index % 3 {
+            0 => vec![mark(index)],
+            1 => vec![mark(index), mark(index + 1)],
+            _ => Vec::new(),
+        },
         exit: Some(hook("exit", "(J)V")),
         unwind: (!is_constructor).then_some(hook("unwind", "(J)V")),
         inserts: inserts(scan),
+    }
+}
+
+fn mark(index: usize) -> CodeInsertion<'static> {
+    CodeInsertion::Mark {
+        helper: MARK,
+        site: index as i32,
     }
 }
 

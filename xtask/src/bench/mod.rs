@@ -10,6 +10,7 @@ mod dacapo;
 mod fleet;
 mod footprint;
 mod growth;
+mod methods;
 mod micro;
 
 use std::fs;
@@ -37,6 +38,7 @@ pub fn run(options: &BenchOptions) -> Outcome {
     match &options.kind {
         Programs::Apps => show("", &apps::run(options)?, &options.out),
         Programs::Dacapo(jar) => show("dacapo", &dacapo::run(options, jar)?, &options.out),
+        Programs::Methods => show("methods", &methods::run(options)?, &options.out),
         Programs::Micro => show("micro", &micro::run(options)?, &options.out),
         Programs::Footprint => footprint::run(options),
         Programs::Fleet => fleet::run(options),

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use lucce_bench::{JavaCommand, Plan, Program, Tools, Variant};
 
-use super::{LIMIT, async_profiler};
+use super::{LIMIT, async_profiler, methods};
 use crate::jdk::{self, Jdk};
 use crate::{arguments, fleet, paths};
 
@@ -26,6 +26,8 @@ pub enum Programs {
     /// The suite's jar.
     Dacapo(PathBuf),
     Micro,
+    /// Calls of named methods.
+    Methods,
     Footprint,
     Fleet,
 }
@@ -40,6 +42,9 @@ pub struct BenchArguments {
     /// Run JMH benchmarks, construct by construct: call depth, polymorphism, recursion, …
     #[arg(long, group = "programs", help_heading = PROGRAMS)]
     micro: bool,
+    /// Measure named methods: 1 to 1,000 of them, beside Flight Recorder's timing and tracing of methods (--jdk 25)
+    #[arg(long, group = "programs", help_heading = PROGRAMS)]
+    methods: bool,
     /// Measure start-up, compilation, memory, 1 to 8 threads and the size of the log
     #[arg(long, group = "programs", help_heading = PROGRAMS)]
     footprint: bool,
@@ -115,6 +120,7 @@ Examples:
   cargo xtask bench --variant 'old=-agentpath:old/liblucce.so=events=none,out={out}'
   cargo xtask bench --dacapo dacapo-23.11-chopin.jar --apps xalan,h2 --dacapo-size small --limit 600
   cargo xtask bench --micro --apps CallDepth
+  cargo xtask bench --methods --jdk 25
   cargo xtask bench --footprint --apps startup --jdk 25
   cargo xtask bench --fleet --runs 10,100 --apps H2Mix,SpringOrders";
 
@@ -170,6 +176,7 @@ impl BenchOptions {
                 dacapo: Some(jar), ..
             } => Programs::Dacapo(jar),
             BenchArguments { micro: true, .. } => Programs::Micro,
+            BenchArguments { methods: true, .. } => Programs::Methods,
             BenchArguments {
                 footprint: true, ..
             } => Programs::Footprint,
@@ -180,15 +187,16 @@ impl BenchOptions {
             return Err("--runs: give ascending numbers above 0".into());
         }
         let default = match kind {
-            Programs::Dacapo(_) => FIGURE_5,
-            _ => "tracking,alloc",
+            Programs::Dacapo(_) => vec![FIGURE_5.to_owned()],
+            Programs::Methods => methods::default_variants(),
+            _ => vec!["tracking,alloc".to_owned()],
         };
         let variants = match arguments.variants.is_empty() {
-            true => vec![default],
-            false => arguments.variants.iter().map(String::as_str).collect(),
+            true => &default,
+            false => &arguments.variants,
         };
         let options = BenchOptions {
-            variants: Variant::list(variants)?,
+            variants: Variant::list(variants.iter().map(String::as_str))?,
             kind,
             names: arguments.apps,
             iterations: arguments.iterations,
@@ -227,7 +235,8 @@ impl BenchOptions {
             Programs::Apps => apps,
             Programs::Dacapo(_) => dacapo,
             Programs::Micro => micro,
-            Programs::Footprint => footprint,
+            // Whole processes.
+            Programs::Footprint | Programs::Methods => footprint,
             Programs::Fleet => fleet,
         };
         if self.quick { quick } else { full }

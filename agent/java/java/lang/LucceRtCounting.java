@@ -52,7 +52,7 @@ class LucceRtCounting {
     /** Counts the entry of the method with slot `p`. */
     @Hidden @ForceInline
     static void countEntry(long p, int site) {
-        if (LIVE) countByType(p, site, CALL);
+        if (LIVE) countByType(p, site, CALL | NAMED_CALL | NAMED_TIME);
     }
 
     /**
@@ -61,7 +61,7 @@ class LucceRtCounting {
      */
     @Hidden @ForceInline
     static void countFirstEntry(long p, int site) {
-        if (LIVE) countByTypeUnverified(Thread.currentThread(), p, site, CALL);
+        if (LIVE) countByTypeUnverified(Thread.currentThread(), p, site, CALL | NAMED_CALL | NAMED_TIME);
     }
 
     /** Counts an event of a kind with one type per site. Returns the context id, 0: unknown. */

@@ -24,7 +24,8 @@ import jdk.internal.vm.annotation.Hidden;
  * LucceRtCalls          entries of methods, LucceRtDurations waits and timed operations, LucceRtIo input and output
  * LucceRtProgramEvents  the program's own events
  * LucceRtTasks          contexts that continue elsewhere
- * LucceRtRequests       methods that receive requests
+ * LucceRtRequests       methods that receive requests, LucceRtTimes methods whose times are recorded
+ * LucceRtNamed          named methods of a JVM without other hooks
  * LucceRtLocks          holders of locks for which threads wait
  * LucceRtClasses        classes that the VM does not report
  * LucceRtNatives        the agent's functions

@@ -72,6 +72,12 @@ final class LucceRtNatives {
     /** The method with the open request ends. */
     static native void closeRequest(long ts);
 
+    /** Makes room for one more method in progress. Returns the block's address. */
+    static native long growTimes(long ts);
+
+    /** The counter for times with this index in the context; 0: none. */
+    static native long addTimeCounter(long ts, long number, int index);
+
     static native int resolveTrace(long ts, Object thrown, Object trace, long bytes, long text);
 
     static native long resolveObjectWord(Class<?> type, Object made);

@@ -9,6 +9,7 @@ use lucce_instrument::kinds::{ALLOC, IO, LOCK, THREAD};
 use lucce_instrument::{
     self as hooks, EventKindSet, HookOptions, InstrumentationOptions, MethodInstrumentation,
 };
+use lucce_options::MethodSelection;
 
 use super::cache_entry::{
     CacheEntryView, NewCacheEntry, find_placeholders, read_constants, replace_placeholders,
@@ -44,6 +45,7 @@ fn decide_instrumentation(
         trusted: true,
         holds: &|_| true,
         jdk_is_out_of_scope: false,
+        methods: &MethodSelection::default(),
         calls_untracked: &|call| {
             if may_be_untracked(&call.owner) {
                 record_untracked_query(queries, registry, &call.owner);

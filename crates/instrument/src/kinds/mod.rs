@@ -13,6 +13,7 @@ mod alloc;
 mod call;
 mod io;
 mod lock;
+pub mod named_methods;
 mod request;
 pub mod request_entries;
 mod thread;
@@ -30,6 +31,7 @@ use alloc::AllocationHooks;
 use call::EntryCountHooks;
 use io::IoHooks;
 use lock::LockHooks;
+use named_methods::{NamedCallHooks, NamedTimeHooks};
 use request::RequestHooks;
 use thread::ThreadStartHooks;
 
@@ -37,15 +39,18 @@ pub use lucce_options::event_mask;
 pub use lucce_options::kinds::{
     ALIVE_THREADS, ALL, ALLOC, ALLOCATIONS, BYTES, CALL, CATCHES, EXCEPTION, EXCEPTIONS,
     EventKindInfo, EventKindSet, IO, KindConflict, KindDescriptor, LEAK, LOCK, LOCK_HOLDERS,
-    LOCK_WAITS, NANOS, OBJECTS, REQUEST, SAMPLES, TASKS, THREAD, is_companion_kind,
+    LOCK_WAITS, NAMED_CALL, NAMED_TIME, NANOS, OBJECTS, REQUEST, SAMPLES, TASKS, THREAD,
+    is_companion_kind,
 };
 
 /// The kinds with hooks, each with its hooks.
-static HOOKS: [(&EventKindInfo, &dyn EventHooks); 6] = [
+static HOOKS: [(&EventKindInfo, &dyn EventHooks); 8] = [
     (&ALLOC, &AllocationHooks),
     (&CALL, &EntryCountHooks),
     (&IO, &IoHooks),
     (&LOCK, &LockHooks),
+    (&NAMED_CALL, &NamedCallHooks),
+    (&NAMED_TIME, &NamedTimeHooks),
     (&REQUEST, &RequestHooks),
     (&THREAD, &ThreadStartHooks),
 ];

@@ -1,0 +1,22 @@
+package java.lang;
+
+import jdk.internal.vm.annotation.Hidden;
+
+/**
+ * The hooks of named methods in a JVM that the agent was attached to, where other classes have none: the agent walks the
+ * stack. See `session/method_hooks` in the agent.
+ */
+public final class LucceRtNamed {
+    private LucceRtNamed() {}
+
+    /** At the entry of the method with this number; 0 does nothing. Returns what its end hands over; 0: nothing. */
+    @Hidden
+    public static native long begin(int number);
+
+    @Hidden
+    public static native void end(long open);
+
+    /** The method ends by an exception. */
+    @Hidden
+    public static native void endThrown(long open);
+}
