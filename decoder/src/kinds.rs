@@ -6,7 +6,9 @@
 use std::collections::BTreeMap;
 
 use lucce_options::KindDescriptor;
-use lucce_options::kinds::{ALLOCATIONS, BYTES, FOLLOWED_OBJECTS, LIVE_OBJECTS, NANOS};
+use lucce_options::kinds::{
+    ALLOCATIONS, BYTES, FOLLOWED_OBJECTS, HEAP_SAMPLES, LIVE_OBJECTS, NANOS,
+};
 use lucce_tracelog::{EventType, EventTypeId};
 
 use crate::code::type_name;
@@ -18,6 +20,8 @@ pub const ALLOCATION: EventTypeId = EventTypeId(0);
 pub const ALLOC: &KindDescriptor = &ALLOCATIONS;
 /// Sampled objects that were alive when the log last recorded them. They have records of their own, not counters.
 pub const INUSE: &KindDescriptor = &LIVE_OBJECTS;
+/// Allocations that reached the heap, estimated from samples.
+pub const HEAP: &KindDescriptor = &HEAP_SAMPLES;
 /// Objects sampled for the search of leaks.
 pub const LEAK: &KindDescriptor = &FOLLOWED_OBJECTS;
 

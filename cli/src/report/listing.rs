@@ -6,8 +6,8 @@ use std::io::{self, Write};
 use lucce_contentid::StackId;
 use lucce_decoder::escape::EscapedText;
 use lucce_decoder::{
-    ContextId, EventContext, FrameDisplay, FrameList, KindTotal, Measure, Profile, SubmissionIndex,
-    TraceId, TraceTree, index_submissions,
+    ContextId, EventContext, FrameDisplay, FrameList, HeapAmount, KindTotal, Profile,
+    SubmissionIndex, TraceId, TraceTree, index_submissions,
 };
 use serde::{Serialize, Serializer};
 
@@ -18,7 +18,8 @@ use crate::thread_start::ThreadStartTraces;
 use crate::threshold::estimate_frame_bytes;
 
 use super::ReportArgs;
-use super::totals::{ReportTotals, format_value, value_in_bytes};
+use super::heap_column::{RowOrder, format_heap};
+use super::totals::{format_value, value_in_bytes};
 
 /// The durations of contexts whose bytes are listed: another kind in the log has them under the same context ids.
 pub fn collect_operation_times(
@@ -40,12 +41,11 @@ pub fn collect_operation_times(
 pub fn select_listed<'c>(
     list: &'c [EventContext],
     args: &ReportArgs,
-    sorted_by: Measure,
+    order: &RowOrder<'_>,
     whole: u64,
 ) -> &'c [EventContext] {
     let top = if args.top == 0 { usize::MAX } else { args.top };
-    let is_large =
-        |context: &&EventContext| args.threshold.admits(context.amount(sorted_by), whole);
+    let is_large = |context: &&EventContext| args.threshold.admits(order.amount(context), whole);
     let number = list.iter().take(top).take_while(is_large).count();
     list.get(..number).unwrap_or_default()
 }
@@ -65,6 +65,9 @@ pub struct ContextRow<'r> {
     /// Total duration in nanoseconds, if the log has it.
     #[serde(skip_serializing_if = "Option::is_none")]
     nanos: Option<u64>,
+    /// What reached the heap, if it was sampled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    heap: Option<HeapAmount>,
     /// Percentage of the sort key's total.
     share: f64,
     /// Whose percentage it is, if that is not the value's.
@@ -83,7 +86,7 @@ pub struct ContextRows<'r> {
     traces: TraceTree<'r>,
     pub list: Vec<(&'r EventContext, TraceId, StackId)>,
     kind: &'r KindTotal,
-    sorted_by: Measure,
+    order: RowOrder<'r>,
     whole: u64,
     times: HashMap<(StackId, Option<String>), u64>,
     /// Set with `--across-threads`.
@@ -95,7 +98,7 @@ impl<'r> ContextRows<'r> {
     pub fn new(
         profile: &'r Profile,
         kind: &'r KindTotal,
-        (totals, sorted_by): (&ReportTotals, Measure),
+        (whole, order): (u64, RowOrder<'r>),
         contexts: &'r [EventContext],
         (across_threads, display): (bool, FrameDisplay),
     ) -> Self {
@@ -109,8 +112,8 @@ impl<'r> ContextRows<'r> {
             profile,
             traces,
             kind,
-            sorted_by,
-            whole: sorted_by.select_amount(totals.value, totals.count),
+            order,
+            whole,
             times: collect_operation_times(profile, kind),
             submissions: across_threads.then(|| index_submissions(profile)),
             display,
@@ -132,11 +135,9 @@ impl<'r> ContextRows<'r> {
                 value: context.value,
                 bytes: value_in_bytes(self.kind, context.value),
                 nanos: self.times.get(&key).copied(),
-                share: percent_of(context.amount(self.sorted_by), self.whole),
-                share_of: match self.sorted_by {
-                    Measure::Count if context.value > 0 => " of events",
-                    Measure::Count | Measure::Value => "",
-                },
+                heap: self.order.heap_amount(context),
+                share: percent_of(self.order.amount(context), self.whole),
+                share_of: self.order.share_of(context.value),
                 frames: self.traces.list_frames(*trace, usize::MAX),
                 display: self.display,
                 started_by: started.map(|of| ThreadStartTraces::new(self.profile, of, context.id)),
@@ -179,6 +180,8 @@ impl ContextRow<'_> {
         });
         let value =
             format_value(self.value, unit).map_or_else(String::new, |text| text + "  ") + &nanos;
+        let heap = self.heap.as_ref();
+        let value = value + &heap.map_or_else(String::new, |heap| format_heap(heap) + "  ");
         let style = TerminalStyle::for_stdout();
         let share = style.strong(format!("#{number} {:.2}%{}", self.share, self.share_of));
         let ids = style.faint(format!("{}  {}", self.id, self.stack));

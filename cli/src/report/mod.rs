@@ -4,6 +4,7 @@
 //! `tree` (`--tree`).
 
 mod context_report;
+mod heap_column;
 mod listing;
 mod own_lines;
 mod report_head;
@@ -16,8 +17,9 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use lucce_decoder::{
-    ALLOC, ContextList, EventContext, FrameDisplay, GroupBy, KindDescriptor, KindTotal, Measure,
-    MergedCounter, MergedProfile, Profile, compute_coverage, list_recorded_kinds,
+    ALLOC, ContextList, EventContext, FrameDisplay, GroupBy, HEAP, KindDescriptor, KindTotal,
+    Measure, MergedCounter, MergedProfile, Profile, compute_coverage, list_recorded_kinds,
+    read_heap_interval,
 };
 
 use super::frame_args::FrameArgs;
@@ -32,6 +34,7 @@ use super::{
     report_contexts_damage,
 };
 use context_report::{ContextReport, ReportBody};
+use heap_column::{HeapColumn, HeapTotals, RowOrder};
 use listing::ContextRows;
 use own_lines::{OwnLines, is_own_code_mixed};
 use totals::ReportTotals;
@@ -108,6 +111,7 @@ pub fn run(args: &ReportArgs) -> Result<CommandStatus, CommandError> {
             false => args.selection.event_filter().without_idle(&kind),
         },
     };
+    SortArg::check_heap(args.order.sort, !args.tree && of.has_heap_column())?;
     let end = match (args.tree, args.by) {
         (true, by) => of.report_sums(SumLayout::Tree(by.unwrap_or(GroupBy::Method)))?,
         (false, Some(by)) if by != GroupBy::Context => of.report_sums(SumLayout::Table(by))?,
@@ -194,10 +198,15 @@ impl<'r> ReportRequest<'r> {
         for list in [&mut contexts.list, &mut idle.list] {
             self.filter.retain_contexts(profile, list);
         }
-        let largest_first = |context: &EventContext| (Reverse(context.amount(value)), context.id);
-        contexts.list.sort_by_key(largest_first);
+        let heap = HeapColumn::read(self, &contexts.list);
+        let order = RowOrder::new(profile, (args.order.sort, value), heap.as_ref());
+        let largest_first = |context: &EventContext| (Reverse(order.amount(context)), context.id);
+        contexts.list.sort_by_cached_key(largest_first);
         let totals = ReportTotals::sum_contexts(kind, contexts.list.iter());
         let idle = ReportTotals::sum_contexts(kind, idle.list.iter());
+        let heap_totals = heap.as_ref().map(HeapTotals::new);
+        let all_heap = heap_totals.as_ref().map(|heap| heap.total);
+        let whole = order.select_amount(totals.value, totals.count, all_heap);
         let mut lacks_own_code = false;
         if args.is_focused() {
             let ids: Vec<_> = contexts.list.iter().map(|context| context.id).collect();
@@ -207,18 +216,18 @@ impl<'r> ReportRequest<'r> {
                 && !profile.code.has_no_locations()
                 && focus.iter().all(|focus| focus.own.is_none());
             if is_own_code_mixed(&focus) {
-                let by = (&totals, value);
+                let by = (whole, order);
                 let lines = OwnLines::new(profile, kind, by, &contexts.list, &focus, args);
                 let body = ReportBody::OwnLines(Box::new(lines));
                 let mut report = ContextReport::new(profile, &contexts, kind, (totals, body));
                 report.sorted_by = value;
+                report.heap = heap_totals;
                 return self.print_report(report, &contexts, idle);
             }
         }
-        let whole = value.select_amount(totals.value, totals.count);
-        let shown = listing::select_listed(&contexts.list, args, value, whole);
+        let shown = listing::select_listed(&contexts.list, args, &order, whole);
         let style = (args.across_threads, args.frame_args.resolve_display(false));
-        let rows = ContextRows::new(profile, kind, (&totals, value), shown, style);
+        let rows = ContextRows::new(profile, kind, (whole, order), shown, style);
         let number = rows.list.len();
         warn_if_traces_are_large(rows.estimate_bytes(args.json), number as u64, false);
         let left = contexts.list.get(number..).unwrap_or_default();
@@ -229,6 +238,7 @@ impl<'r> ReportRequest<'r> {
         };
         let mut report = ContextReport::new(profile, &contexts, kind, (totals, body));
         report.sorted_by = value;
+        report.heap = heap_totals;
         report.lacks_own_code = lacks_own_code;
         self.print_report(report, &contexts, idle)
     }
@@ -238,9 +248,13 @@ impl<'r> ReportRequest<'r> {
         let (args, profile, kind) = (self.args, self.profile, self.kind);
         let events = profile.events_of_kind(&kind.name);
         let bar = ProgressMeter::new("decoding", events.context_ids().len() as u64);
-        let (joined, left_out) =
+        let (mut joined, left_out) =
             MergedProfile::from_events(profile, &events, &|more| bar.tick(more));
         drop(bar);
+        let heap_interval = read_heap_interval(profile).filter(|_| self.has_heap_column());
+        if heap_interval.is_some() {
+            joined.add_events(profile, &profile.events_of_kind(HEAP.name), &|_| ());
+        }
         let all = joined.filter_counters(0, |_| true).map(|row| row.value);
         let value = Measure::resolve(
             args.order.measure(),
@@ -258,6 +272,7 @@ impl<'r> ReportRequest<'r> {
             value,
             unit: value.select_unit(&kind.unit),
             whole: value.select_amount(totals.value, totals.count),
+            heap_interval,
         };
         let body = match sums {
             SumLayout::Table(by) => ReportBody::Sums(sum_table::SumTable::new(&summed, args, by)),
@@ -315,6 +330,8 @@ struct ReportSums<'r> {
     unit: &'r str,
     /// The total of the selected events.
     whole: u64,
+    /// The sampling interval in bytes of what reached the heap; those samples are the second run.
+    heap_interval: Option<u64>,
 }
 
 impl ReportSums<'_> {

@@ -170,8 +170,8 @@ impl KindConflict {
 }
 
 /// All kinds, by name.
-pub static ALL: [&EventKindInfo; 10] = [
-    &ALLOC, &OBJECTS, &SAMPLES, &CALL, &EXCEPTION, &IO, &LEAK, &LOCK, &REQUEST, &THREAD,
+pub static ALL: [&EventKindInfo; 11] = [
+    &ALLOC, &OBJECTS, &SAMPLES, &CALL, &EXCEPTION, &HEAP, &IO, &LEAK, &LOCK, &REQUEST, &THREAD,
 ];
 
 /// Allocations in the log: shown first.
@@ -286,6 +286,37 @@ pub static EXCEPTION: EventKindInfo = EventKindInfo {
         KindConflict::Attach,
         "events=exception: HotSpot reports exceptions only if it was started with them: start the JVM with \
          -agentpath:/path/to/liblucce.so=events=exception, or by `lucce run --events exception`",
+    )],
+    ..PLAIN
+};
+
+/// The log's key for the sampling interval of `heap`, in bytes.
+pub const HEAP_INTERVAL: &str = "heap.interval";
+
+/// Allocations that reached the heap, estimated from samples. Exact counts of the same contexts are [`ALLOCATIONS`].
+pub static HEAP_SAMPLES: KindDescriptor = KindDescriptor {
+    unit: BYTES,
+    ..KindDescriptor::named("heap")
+};
+
+/// Allocations sampled by the VM, beside the exact counts of `alloc`.
+pub static HEAP: EventKindInfo = EventKindInfo {
+    name: "heap",
+    argument: KindArgument::Interval(IntervalArgument {
+        default: Some(DEFAULT_INTERVAL),
+        least: 1,
+        expected: None,
+    }),
+    summary: "with `alloc`: one sample per SIZE bytes (`heap=SIZE`) [default: 512k] of what \
+              [reached the heap](../guide/allocations.md#what-is-really-allocated), as compiled code allocates less than \
+              bytecode",
+    mask_bit: 1 << 20,
+    log_kinds: &[&HEAP_SAMPLES],
+    needs_no_hooks: true,
+    is_everywhere: false,
+    conflicts: &[(
+        KindConflict::Attach,
+        "events=heap is shown beside the exact counts of alloc, which need the agent from the start (-agentpath)",
     )],
     ..PLAIN
 };

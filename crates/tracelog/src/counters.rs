@@ -112,6 +112,12 @@ impl EventCounter {
             add_relaxed(&self.value, value);
         }
     }
+
+    /// Adds events with the sum of their values. Only its thread may call this.
+    pub fn add_events(&self, events: u64, value: u64) {
+        add_relaxed(&self.count, events);
+        add_relaxed(&self.value, value);
+    }
 }
 
 /// A sum over all threads; a `StatRecord` repeats it at the end.

@@ -35,9 +35,9 @@ use thread::ThreadStartHooks;
 
 pub use lucce_options::event_mask;
 pub use lucce_options::kinds::{
-    ALL, ALLOC, ALLOCATIONS, BYTES, CALL, EXCEPTION, EXCEPTIONS, EventKindInfo, EventKindSet, IO,
-    KindConflict, KindDescriptor, LEAK, LOCK, LOCK_WAITS, NANOS, OBJECTS, REQUEST, SAMPLES, TASKS,
-    THREAD,
+    ALL, ALLOC, ALLOCATIONS, BYTES, CALL, EXCEPTION, EXCEPTIONS, EventKindInfo, EventKindSet, HEAP,
+    HEAP_INTERVAL, IO, KindConflict, KindDescriptor, LEAK, LOCK, LOCK_WAITS, NANOS, OBJECTS,
+    REQUEST, SAMPLES, TASKS, THREAD,
 };
 
 /// The kinds with hooks, each with its hooks.
