@@ -3,8 +3,9 @@
 //! Hooks count what the bytecode creates. Compiled code creates less, because escape analysis removes objects. With
 //! `events=alloc+heap` the log also has samples of what reached the heap. Both are joined by trace and type.
 //!
-//! Some samples find no exact count: compiled code may omit a frame whose allocation is counted. They are known by
-//! their type only here, and reports sum them up by own line.
+//! Some traces differ in their innermost frame: samples show the native frame that allocates, and compiled code omits a
+//! frame whose allocation is counted. Such samples are joined by their callers ([`CallerIndex`]). Of the others only the
+//! type is known here, and reports sum them up by own line.
 
 use std::collections::HashMap;
 
@@ -15,6 +16,7 @@ use serde::Serialize;
 use crate::contexts::EventContext;
 use crate::coverage::SampleError;
 use crate::profile::Profile;
+use crate::traces::TraceTree;
 
 /// The sampling interval in bytes of what reached the heap; `None`: it was not sampled.
 #[must_use]
@@ -80,11 +82,22 @@ impl HeapEstimates {
             .map(|context| (key(context), SampledSum::default()))
             .collect();
         let mut unjoined: HashMap<Option<String>, SampledSum> = HashMap::new();
+        let mut others = Vec::new();
         for context in sampled {
-            let key = key(context);
-            match by_context.get_mut(&key) {
+            match by_context.get_mut(&key(context)) {
                 Some(sum) => sum.add(context),
-                None => unjoined.entry(key.1).or_default().add(context),
+                None => others.push(context),
+            }
+        }
+        let mut index = match others.is_empty() {
+            true => CallerIndex::empty(profile),
+            false => CallerIndex::new(profile, exact),
+        };
+        for context in others {
+            let exact = index.find_exact(context);
+            match exact.and_then(|exact| by_context.get_mut(&key(exact))) {
+                Some(sum) => sum.add(context),
+                None => unjoined.entry(key(context).1).or_default().add(context),
             }
         }
         Some(HeapEstimates {
@@ -157,6 +170,63 @@ impl HeapEstimates {
     fn expected_samples(&self, sum: SampledSum) -> f64 {
         let size = sum.bytes as f64 / sum.objects.max(1) as f64;
         sum.objects as f64 * -(-size / self.interval as f64).exp_m1()
+    }
+}
+
+/// Exact counts by traces and by callers of traces, for samples whose innermost frame differs. `None`: several contexts.
+struct CallerIndex<'p> {
+    profile: &'p Profile,
+    traces: TraceTree<'p>,
+    by_trace: HashMap<(StackId, Option<&'p str>), Option<&'p EventContext>>,
+    by_callers: HashMap<(StackId, Option<&'p str>), Option<&'p EventContext>>,
+    /// Contexts by trace, whatever their type.
+    of_any_type: HashMap<StackId, Option<&'p EventContext>>,
+}
+
+impl<'p> CallerIndex<'p> {
+    fn empty(profile: &'p Profile) -> CallerIndex<'p> {
+        CallerIndex {
+            profile,
+            traces: TraceTree::new(profile),
+            by_trace: HashMap::new(),
+            by_callers: HashMap::new(),
+            of_any_type: HashMap::new(),
+        }
+    }
+
+    fn new(profile: &'p Profile, exact: &'p [EventContext]) -> CallerIndex<'p> {
+        let mut index = CallerIndex::empty(profile);
+        for context in exact {
+            let Ok(trace) = index.traces.insert_trace(context.id) else {
+                continue;
+            };
+            let (stack, callers) = (
+                index.traces.stack_id(trace),
+                index.traces.callers_stack_id(trace),
+            );
+            let class = profile.context_detail(context);
+            let add = |known: &mut Option<&'p EventContext>| *known = None;
+            let by_trace = index.by_trace.entry((stack, class));
+            by_trace.and_modify(add).or_insert(Some(context));
+            let by_callers = index.by_callers.entry((callers, class));
+            by_callers.and_modify(add).or_insert(Some(context));
+            let of_any_type = index.of_any_type.entry(stack);
+            of_any_type.and_modify(add).or_insert(Some(context));
+        }
+        index
+    }
+
+    /// The exact count that a sample belongs to: of its callers, or of another line of its innermost frame.
+    fn find_exact(&mut self, sample: &EventContext) -> Option<&'p EventContext> {
+        let trace = self.traces.insert_trace(sample.id).ok()?;
+        let callers = self.traces.callers_stack_id(trace);
+        let class = self.profile.context_detail(sample);
+        let of_type = |index: &HashMap<_, Option<&'p EventContext>>| {
+            index.get(&(callers, class)).copied().flatten()
+        };
+        of_type(&self.by_trace)
+            .or_else(|| of_type(&self.by_callers))
+            .or_else(|| self.of_any_type.get(&callers).copied().flatten())
     }
 }
 

@@ -35,6 +35,7 @@ mod log_lines;
 mod loss;
 mod modes;
 mod native_api;
+mod on_heap;
 mod own_code;
 mod own_events;
 mod planned;
@@ -143,6 +144,7 @@ fn all(setup: &'static Setup) -> Vec<Test> {
         log_lines::tests(setup),
         starts::tests(setup),
         samples::tests(setup),
+        on_heap::tests(setup),
         second_start::tests(setup),
         tasks::tests(setup),
         classes::tests(setup),
