@@ -96,7 +96,7 @@ fn check(case: &Case) -> Checked {
     )?;
     // The samples are a kind of their own for comparisons.
     java.lucce()
-        .text(0, &["gate", "--event", "heap", log, log])?;
+        .text(0, &["gate", "--event", "heap", "--base", log, log])?;
     java.lucce().check(&java.log())?;
     java.clean();
     Ok(())
