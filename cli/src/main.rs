@@ -305,6 +305,8 @@ enum SortArg {
     Count,
     /// Amount including callees (--by class, package, method or line)
     Total,
+    /// Bytes that reached the heap (agent option events=alloc+heap; `report` only)
+    Heap,
 }
 
 impl SortArg {
@@ -319,12 +321,23 @@ impl SortArg {
         }
     }
 
+    /// Refuses `heap` where the log has no samples of the heap, or rows have no column for them.
+    fn check_heap(sort: Option<SortArg>, has_column: bool) -> Result<(), CommandError> {
+        match sort == Some(SortArg::Heap) && !has_column {
+            true => Err(CommandError::Usage(
+                "--sort heap needs allocations of a run with events=alloc+heap, in `report` without --tree and --stream"
+                    .into(),
+            )),
+            false => Ok(()),
+        }
+    }
+
     /// The named amount; `None`: the kind's own.
     fn to_measure(self) -> Option<Measure> {
         match self {
             SortArg::Value => Some(Measure::Value),
             SortArg::Count => Some(Measure::Count),
-            SortArg::Total => None,
+            SortArg::Total | SortArg::Heap => None,
         }
     }
 }

@@ -9,8 +9,8 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use lucce_decoder::escape::EscapedText;
 use lucce_decoder::{
-    ALLOC, Profile, compute_coverage, events_path, explain_sample_bias, read_sampled_bytes,
-    summarize_bursts,
+    ALLOC, Profile, compute_coverage, events_path, explain_sample_bias, read_heap_interval,
+    read_sampled_bytes, summarize_bursts,
 };
 use lucce_page::{HtmlPage, PageOpening, RunText};
 
@@ -237,6 +237,12 @@ fn collect_notes(profile: &Profile) -> Vec<String> {
     if let Some(bytes) = read_sampled_bytes(profile) {
         notes.push(format!(
             "Allocations are estimated from samples, one every {} bytes on average.",
+            grouped(bytes)
+        ));
+    }
+    if let Some(bytes) = read_heap_interval(profile) {
+        notes.push(format!(
+            "What is on the heap is estimated from samples, one every {} bytes on average.",
             grouped(bytes)
         ));
     }

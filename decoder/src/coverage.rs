@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use lucce_command::grouped;
 
+use crate::heap_estimates::read_heap_interval;
 use crate::kinds::{ALLOC, ALLOCATION};
 use crate::profile::Profile;
 use crate::tags::has_tags;
@@ -159,7 +160,9 @@ pub fn read_sampled_bytes(profile: &Profile) -> Option<u64> {
 /// A known bias of the samples of the JVM that wrote the log.
 #[must_use]
 pub fn explain_sample_bias(profile: &Profile) -> Option<&'static str> {
-    read_sampled_bytes(profile)?;
+    if read_sampled_bytes(profile).is_none() && read_heap_interval(profile).is_none() {
+        return None;
+    }
     let version = profile.meta.get("jvm")?.split(['.', '-', '+']).next()?;
     let version: u32 = version.parse().ok()?;
     (version < FAIR_SAMPLES).then_some(REASON_SAMPLE_BIAS)
@@ -342,7 +345,7 @@ impl SampleError {
     /// An object of `size` bytes is sampled with probability `1 − e^(−size/interval)`,
     /// and a sample stands for `1 ÷ probability` objects. So a counter has about `objects × probability` samples,
     /// and each adds `(size ÷ probability)² × (1 − probability)` to the variance of the sum.
-    fn new(counters: impl Iterator<Item = (u64, u64)>, interval: u64) -> SampleError {
+    pub(crate) fn new(counters: impl Iterator<Item = (u64, u64)>, interval: u64) -> SampleError {
         let (mut samples, mut bytes, mut variance) = (0.0, 0.0, 0.0);
         for (count, value) in counters.filter(|(count, _)| *count > 0) {
             let size = value as f64 / count as f64;

@@ -74,7 +74,8 @@ impl Profile {
         }
     }
 
-    pub(crate) fn is_event_of_kind(&self, event: EventTypeId, kind: &str) -> bool {
+    #[must_use]
+    pub fn is_event_of_kind(&self, event: EventTypeId, kind: &str) -> bool {
         self.types.is_of_kind(event, kind)
     }
 

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use lucce_callgraph::ContextId;
 use lucce_options::KindDescriptor;
 use lucce_options::kinds::{
-    ALLOCATIONS, BYTES, FOLLOWED_OBJECTS, LIVE_OBJECTS, LOCK_HOLDERS, NANOS,
+    ALLOCATIONS, BYTES, FOLLOWED_OBJECTS, HEAP_SAMPLES, LIVE_OBJECTS, LOCK_HOLDERS, NANOS,
 };
 use lucce_tracelog::{EventType, EventTypeId, split_lock_holder_detail};
 
@@ -21,6 +21,8 @@ pub const ALLOCATION: EventTypeId = EventTypeId(0);
 pub const ALLOC: &KindDescriptor = &ALLOCATIONS;
 /// Sampled objects that were alive when the log last recorded them. They have records of their own, not counters.
 pub const INUSE: &KindDescriptor = &LIVE_OBJECTS;
+/// Allocations that reached the heap, estimated from samples.
+pub const HEAP: &KindDescriptor = &HEAP_SAMPLES;
 /// Objects sampled for the search of leaks.
 pub const LEAK: &KindDescriptor = &FOLLOWED_OBJECTS;
 

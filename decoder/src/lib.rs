@@ -62,6 +62,7 @@ mod collapsed;
 mod context_focus;
 mod contexts;
 mod coverage;
+mod heap_estimates;
 
 mod kind_totals;
 mod lock_pairs;
@@ -90,8 +91,8 @@ pub use collapsed::{CollapsedStacks, write_difference};
 pub use context_focus::ContextFocus;
 pub use contexts::{ContextList, ContextSummary, EventContext};
 pub use coverage::{
-    AllocationCoverage, CoverageBytes, ThreadCoverage, compute_coverage, explain_sample_bias,
-    read_sampled_bytes,
+    AllocationCoverage, CoverageBytes, SampleError, ThreadCoverage, compute_coverage,
+    explain_sample_bias, read_sampled_bytes,
 };
 pub use delta::DeltaTracker;
 pub use events::{ContextCounter, ContextCounters};
@@ -100,8 +101,9 @@ pub use export::{ExportOptions, RunExport, export_run, has_followed_objects};
 pub use followed_objects::{FollowedObjects, LiveObjectCensus, LiveObjectRow, LiveObjectSnapshot};
 pub use frame::{CodeOrigin, StackFrame, is_jdk_name};
 pub use frame_fold::{FoldedFrames, FoldedLine, FrameDisplay, MIN_TRACE_LINES, shorten_trace};
+pub use heap_estimates::{HeapAmount, HeapEstimates, read_heap_interval};
 pub use idle::{IdleContexts, find_idle_contexts};
-pub use kinds::{ALLOC, ALLOCATION, EventTypeTable, KindTotal, LEAK, TypeInfo};
+pub use kinds::{ALLOC, ALLOCATION, EventTypeTable, HEAP, KindTotal, LEAK, TypeInfo};
 pub use leaks::{LeakAnalysis, LeakFinding, LeakSuspect, SuspectVerdict, analyze_leaks};
 pub use lock_pairs::{LockPair, LockPairs, list_lock_pairs};
 pub use lucce_callgraph::{ContextId, DecodeError, MethodId, SiteId};

@@ -218,6 +218,14 @@ impl<'p> TraceTree<'p> {
         stack.unwrap_or(StackId::EMPTY)
     }
 
+    /// The content id of a trace without its innermost frame.
+    pub fn callers_stack_id(&mut self, trace: TraceId) -> StackId {
+        let callers = self.tree.caller_and_frame(trace.to_node());
+        callers.map_or(StackId::EMPTY, |(callers, _)| {
+            self.stack_id(TraceId::from_node(callers))
+        })
+    }
+
     /// Visits each trace once, after its callers and before its next sibling: `begin` before its callees, `end` after
     /// them.
     ///

@@ -38,6 +38,7 @@ mod marks;
 mod modes;
 mod named_methods;
 mod native_api;
+mod on_heap;
 mod own_code;
 mod own_events;
 mod planned;
@@ -146,6 +147,7 @@ fn all(setup: &'static Setup) -> Vec<Test> {
         log_lines::tests(setup),
         starts::tests(setup),
         samples::tests(setup),
+        on_heap::tests(setup),
         second_start::tests(setup),
         tasks::tests(setup),
         classes::tests(setup),

@@ -32,6 +32,16 @@ impl Case {
         let java = Java::new(self.setup, self.jdk, &folder);
         java.agent(options).flags(self.flags)
     }
+
+    /// A JVM with the mode's flags and without the agent.
+    pub fn plain_java(&self) -> Java<'static> {
+        let folder = format!("{}-{}-{}-plain", self.group, self.jdk.version, self.name);
+        Java::new(self.setup, self.jdk, &folder).flags(self.flags)
+    }
+
+    pub fn jdk_version(&self) -> u32 {
+        self.jdk.version
+    }
 }
 
 /// `GROUP::VERSION::MODE` for each mode and JDK; the mode called `default`, on one JDK, is a quick one.

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use jvmti_bindings::sys::jni::{JNIEnv, jclass, jint, jmethodID, jobject};
 use jvmti_bindings::sys::jvmti as ti;
 use lucce_bytecode::mutf8;
+use lucce_instrument::kinds::{HEAP, SAMPLES};
 use lucce_jvmti::JniEnvironment;
 
 use crate::classes::java_agents::ArrivingClass;
@@ -121,21 +122,17 @@ pub fn handle_vm_init(agent: &'static Agent, env: JniEnvironment) {
             .core
             .report_message(LogLevel::Error, "this VM does not sample allocations");
     }
-    if let Some(bytes) = agent.core.options.events.alloc_interval()
-        && samples::start_sampling(agent.counting_parts(), bytes).is_err()
+    let events = &agent.core.options.events;
+    let sampled = events.alloc_interval().map(|bytes| (&SAMPLES, bytes));
+    let sampled = sampled.or(events.heap_interval().map(|bytes| (&HEAP, bytes)));
+    if let Some((kind, bytes)) = sampled
+        && samples::start_sampling(agent.counting_parts(), kind, bytes).is_err()
     {
         agent
             .core
             .report_message(LogLevel::Error, "this VM does not sample allocations");
     }
-    if agent
-        .core
-        .options
-        .events
-        .leak_interval()
-        .or(agent.core.options.events.alloc_interval())
-        .is_some()
-    {
+    if events.vm_interval().is_some() {
         agent
             .counters
             .coverage

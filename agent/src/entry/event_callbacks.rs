@@ -5,7 +5,7 @@
 
 use jvmti_bindings::sys::jni::{JNIEnv, jclass, jlong, jmethodID, jobject};
 use jvmti_bindings::sys::jvmti as ti;
-use lucce_instrument::kinds::{ALLOC, EXCEPTION, LEAK, LOCK, OBJECTS, SAMPLES};
+use lucce_instrument::kinds::{ALLOC, EXCEPTION, HEAP, LEAK, LOCK, OBJECTS, SAMPLES};
 use lucce_jvmti::clock;
 
 use crate::events::{exception, lock, objects, samples};
@@ -169,7 +169,8 @@ fn record_sample(sample: SampledAllocation) {
             follow_object(agent, sample);
         }
     });
-    guard_event(SAMPLES.mask_bit, |agent| {
+    // Only one of both kinds is selected.
+    guard_event(SAMPLES.mask_bit | HEAP.mask_bit, |agent| {
         let (parts, env) = (agent.counting_parts(), agent.core.jni_env(sample.env));
         samples::handle_sample(parts, env, sample.thread, sample.class, sample.size);
     });

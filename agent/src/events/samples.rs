@@ -1,4 +1,4 @@
-//! Sampled allocations: `events=alloc=SIZE`, and the allocations of an attached agent.
+//! Sampled allocations: `events=alloc=SIZE`, `events=alloc+heap`, and the allocations of an attached agent.
 //!
 //! The VM reports a sample in the middle of the thread's `new` (SampledObjectAlloc). Here the thread's shadow stack determines
 //! the context; without hooks, `hookless::stack_samples` walks the stack. A sample counts as the objects that it represents.
@@ -6,25 +6,38 @@
 use jvmti_bindings::sys::jni::{jclass, jobject};
 use jvmti_bindings::sys::jvmti as ti;
 use lucce_callgraph::{ContextId, SiteId};
+use lucce_instrument::kinds::{BYTES, EventKindInfo, HEAP, HEAP_INTERVAL};
 use lucce_jvmti::{JniEnvironment, JvmError};
 
+use crate::core::EventLocation;
 use crate::counting::CountingParts;
 use crate::counting::counter_lookup::count_dropped_in_scope;
 use crate::memory::counter::increment_counter;
 use crate::stack::current_location::AllocationPlace;
 use crate::stack::frames::MethodKind;
 use crate::stack::{contexts, current_location, verify};
-use crate::thread::counter_access::current_counters;
+use crate::thread::counter_access::{current_counters, event_counter};
 use crate::thread::lifecycle::state_of;
 use crate::thread::thread_counters::ThreadCounters;
 use crate::thread::{OwnState, ThreadState, counter_access};
 
-/// Enables samples every `bytes` bytes. The VM must be initialized.
+/// Enables samples of `kind` every `bytes` bytes. The VM must be initialized.
 ///
 /// # Errors
 /// The VM's error.
-pub fn start_sampling(agent: CountingParts<'_>, bytes: u32) -> Result<(), JvmError> {
-    agent.core.append_meta("sampled.bytes", &bytes.to_string());
+pub fn start_sampling(
+    agent: CountingParts<'_>,
+    kind: &EventKindInfo,
+    bytes: u32,
+) -> Result<(), JvmError> {
+    // With `heap`, allocations are counted and only their column "on the heap" is sampled.
+    let is_beside_counts = kind.mask_bit == HEAP.mask_bit;
+    let name = if is_beside_counts {
+        HEAP_INTERVAL
+    } else {
+        "sampled.bytes"
+    };
+    agent.core.append_meta(name, &bytes.to_string());
     agent.core.jvmti.set_sampling_interval(bytes)?;
     agent
         .core
@@ -76,6 +89,9 @@ fn record_sample(
         AllocationPlace::Ours | AllocationPlace::Nowhere => return,
         AllocationPlace::Unknown => return count_dropped_in_scope(agent, env),
     };
+    if let Some(interval) = agent.core.options.events.heap_interval() {
+        return record_heap_sample(agent, env, state, here, (class, size, interval));
+    }
     let line = {
         let registry = agent.core.registry();
         registry
@@ -110,6 +126,33 @@ fn record_sample(
         (size, bytes),
     );
     if state.countdown.count_event(agent.core.options.verify) {
+        verify::compare_number(agent.stack_parts(), env, number, 0);
+    }
+}
+
+/// Counts a sample beside exact counts. Its call site differs from that of the hook, its trace does not.
+fn record_heap_sample(
+    agent: CountingParts<'_>,
+    env: JniEnvironment,
+    state: &ThreadState,
+    here: EventLocation,
+    (class, size, interval): (jclass, u64, u32),
+) {
+    let number = contexts::event_number(agent.stack_parts(), state, here);
+    let descriptor = agent.core.jvmti.class_signature(class).unwrap_or_default();
+    let event = agent.find_or_add_event_type(HEAP.first_name(), BYTES, &descriptor);
+    let mut counters = current_counters(agent.thread_parts(), env, state);
+    let objects = counters.weight.count_objects(size, interval);
+    let counter =
+        event.and_then(|event| event_counter(agent.thread_parts(), &mut counters, number, event));
+    match counter {
+        Some(counter) => counter.add_events(objects, objects.saturating_mul(size)),
+        None => {
+            increment_counter(&agent.core.counts.events_dropped);
+        }
+    }
+    drop(counters);
+    if number != ContextId::UNKNOWN && state.countdown.count_event(agent.core.options.verify) {
         verify::compare_number(agent.stack_parts(), env, number, 0);
     }
 }

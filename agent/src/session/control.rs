@@ -176,6 +176,13 @@ fn set_events(agent: &Agent, setting: &str) -> Result<(), String> {
     {
         return Err("allocations are counted, or sampled, as they were from the start".into());
     }
+    let heap = agent.core.options.events.heap_interval();
+    if wanted
+        .heap_interval()
+        .is_some_and(|wanted| heap != Some(wanted))
+    {
+        return Err("heap is sampled only if it was from the start, with the same size".into());
+    }
     if wanted.leak_interval().is_some() && agent.leaks.is_none() {
         return Err("no objects are followed: start the JVM with events=leak".into());
     }

@@ -123,23 +123,12 @@ fn start_with_resources(
     jvmti
         .add_capabilities(&required_capabilities(jvmti, &options))
         .map_err(unsupported_message("what the agent needs"))?;
-    if options
-        .events
-        .leak_interval()
-        .or(options.events.alloc_interval())
-        .is_some()
-    {
+    if options.events.vm_interval().is_some() {
         jvmti
             .add_capabilities(&leaks::required_capabilities())
             .map_err(sampling_taken_message)?;
     }
-    set_sampling_interval_early(
-        jvmti,
-        options
-            .events
-            .alloc_interval()
-            .or(options.events.leak_interval()),
-    );
+    set_sampling_interval_early(jvmti, options.events.vm_interval());
     for source in events::wanted_sources(&options.hooked_events()) {
         events::add_source_capabilities(jvmti, source)?;
     }

@@ -115,7 +115,7 @@ fn locate_once(
     let is_shown = |frame: &ResolvedFrame| frame.method.kind != MethodKind::Hidden;
     let has_all = frames.len() < own + innermost_frames::MOST_FRAMES;
     CurrentLocation {
-        in_helper: walk.is_in_helper(),
+        in_helper: walk.is_in_helper() && !walk.creates_for_program(),
         is_empty: has_all && !frames.iter().skip(own).any(is_shown),
         here,
     }

@@ -21,6 +21,7 @@ use crate::registry::{ClassLoaderId, NATIVE_LINE, NO_LINE};
 use crate::stack::StackParts;
 use crate::stack::class_versions::{ClassVersions, VersionedClass};
 use crate::stack::{late_classes, unloading};
+use lucce_instrument::helpers::NEW_BYTES_FOR;
 use lucce_instrument::{FrameKind, INHERITED, is_leaf};
 use lucce_jvmti::{FieldId, FrameInfo, JniEnvironment, JvmError};
 
@@ -615,6 +616,7 @@ pub struct StackWalk<'a> {
     innermost_location: Option<i64>,
     /// Whether the innermost frame belongs to a helper class.
     in_helper: bool,
+    creates_for_program: bool,
     /// The number of innermost frames that no trace shows.
     own: usize,
 }
@@ -634,6 +636,7 @@ impl<'a> StackWalk<'a> {
             failed: false,
             innermost_location: None,
             in_helper: false,
+            creates_for_program: false,
             own: 0,
         }
     }
@@ -642,6 +645,12 @@ impl<'a> StackWalk<'a> {
     /// frame.
     pub fn is_in_helper(&self) -> bool {
         self.in_helper
+    }
+
+    /// Whether the innermost frame is the helper that creates arrays in place of the JDK's own method. Valid after the
+    /// first frame.
+    pub fn creates_for_program(&self) -> bool {
+        self.creates_for_program
     }
 
     /// Walks the frames of `thread`, which is suspended.
@@ -738,6 +747,8 @@ impl<'a> StackWalk<'a> {
         if let (true, Some(innermost)) = (self.depth == piece.len(), piece.first()) {
             let innermost = cache.resolve_method(self.agent, self.env, innermost.method);
             self.in_helper = innermost.kind == MethodKind::Helper;
+            self.creates_for_program =
+                self.in_helper && innermost.method_name == NEW_BYTES_FOR.name;
         }
         self.frames = cache.resolve_all(self.agent, self.env, &piece).into_iter();
     }

@@ -140,6 +140,9 @@ pub struct PageData {
     pub contexts: ContextColumns,
     pub shares: CounterColumns,
     pub rest: OmittedContexts,
+    /// The sampling interval in bytes of what reached the heap, if it was sampled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub heap_interval: Option<u64>,
     pub leaks: Option<LeaksText>,
     pub stream: Option<TimelineColumns>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -302,6 +305,7 @@ impl PageData {
             contexts: ContextColumns::default(),
             shares: CounterColumns::default(),
             rest: OmittedContexts::default(),
+            heap_interval: None,
             leaks: None,
             stream: None,
             live: None,

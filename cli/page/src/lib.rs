@@ -28,7 +28,7 @@ use heavy_nodes::HeavyNodes;
 use lucce_decoder::ALLOC;
 use lucce_decoder::escape::EscapedText;
 use lucce_decoder::{MergedNames, MergedProfile, PathSum};
-use lucce_decoder::{Profile, ProgressTick};
+use lucce_decoder::{Profile, ProgressTick, read_heap_interval};
 use page_sums::PageSums;
 
 /// Maximum number of nodes in a page: the heaviest; the nodes below them are summed up.
@@ -44,6 +44,7 @@ pub struct HtmlPage {
     leaks: Option<LeaksText>,
     refresh: Option<PageRefresh>,
     opening: Option<PageOpening>,
+    heap_interval: Option<u64>,
 }
 
 impl HtmlPage {
@@ -58,6 +59,7 @@ impl HtmlPage {
         self.steps = self.merged.add_profile_with(profile, tick, |meaning| {
             stream.map(|stream| timeline::EventTimeline::new(stream, meaning))
         });
+        self.heap_interval = read_heap_interval(profile);
         let run = self.merged.runs.last();
         let (unknown, outside) = run.map_or((0, 0), |run| (run.unknown, run.outside));
         if unknown > 0 {
@@ -156,6 +158,7 @@ impl HtmlPage {
             contexts,
             shares,
             rest,
+            heap_interval: self.heap_interval,
             leaks: self.leaks.clone(),
             live: self.refresh.clone(),
             opening: self.opening.clone().filter(|opening| !opening.is_empty()),

@@ -10,6 +10,7 @@ use lucce_decoder::{
 };
 use serde::Serialize;
 
+use super::heap_column::{HeapTotals, format_estimate};
 use super::listing::ContextRows;
 use super::overview::RunOverview;
 use super::living_threads::LivingThreads;
@@ -58,6 +59,9 @@ pub(super) struct ContextReport<'r> {
     /// A known bias of this JVM's samples.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) sample_bias: Option<&'static str>,
+    /// What reached the heap, if it was sampled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) heap: Option<HeapTotals>,
     /// Waits of idle threads, which the other sums exclude.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) idle: Option<ReportTotals>,
@@ -141,6 +145,7 @@ impl<'r> ContextReport<'r> {
             skipped: SkippedCounts { classes, methods },
             sampled_bytes: read_sampled_bytes(profile).filter(|_| ALLOC.is_kind(&kind.name)),
             sample_bias: explain_sample_bias(profile).filter(|_| ALLOC.is_kind(&kind.name)),
+            heap: None,
             idle: None,
             holders: None,
             threads: None,
@@ -217,6 +222,11 @@ impl<'r> ContextReport<'r> {
             write!(out, "; others, for --event: {}", others.join(", "))?;
         }
         writeln!(out)?;
+        if let Some(heap) = &self.heap {
+            let share = percent_of(heap.total.bytes, self.totals.value);
+            let total = format_estimate(&heap.total);
+            writeln!(out, "on the heap: {total}, {share:.2}% of what is counted")?;
+        }
         if let Some(coverage) = &self.coverage {
             writeln!(out, "counted: {coverage}")?;
         }
@@ -290,6 +300,20 @@ impl<'r> ContextReport<'r> {
                 out,
                 "note: estimated from samples, one every {bytes} bytes on average"
             )?;
+        }
+        if let Some(heap) = &self.heap {
+            let bytes = grouped(heap.interval_bytes);
+            writeln!(
+                out,
+                "note: what is on the heap is estimated from samples, one every {bytes} bytes; ±: 95 of 100 runs are within"
+            )?;
+            if heap.unjoined.bytes > 0 {
+                let part = format_estimate(&heap.unjoined);
+                writeln!(
+                    out,
+                    "note: {part} of it is in traces without counts, as compiled code omits frames; own lines include it"
+                )?;
+            }
         }
         if let Some(bias) = self.sample_bias {
             writeln!(out, "note: {bias}")?;

@@ -6,8 +6,8 @@ use std::io::{self, Write};
 use lucce_contentid::StackId;
 use lucce_decoder::escape::EscapedText;
 use lucce_decoder::{
-    ContextId, EventContext, FrameDisplay, FrameList, KindTotal, Measure, Profile, SubmissionIndex,
-    TraceId, TraceTree, index_submissions,
+    ContextId, EventContext, FrameDisplay, FrameList, HeapAmount, KindTotal, Profile,
+    SubmissionIndex, TraceId, TraceTree, index_submissions,
 };
 use serde::{Serialize, Serializer};
 
@@ -18,6 +18,7 @@ use crate::thread_start::ThreadStartTraces;
 use crate::threshold::estimate_frame_bytes;
 
 use super::ReportArgs;
+use super::heap_column::{RowOrder, format_heap};
 use super::totals::{ReportTotals, format_longest, format_value, value_in_bytes};
 
 /// The durations of contexts whose bytes are listed: another kind in the log has them under the same context ids.
@@ -40,12 +41,11 @@ pub fn collect_operation_times(
 pub fn select_listed<'c>(
     list: &'c [EventContext],
     args: &ReportArgs,
-    sorted_by: Measure,
+    order: &RowOrder<'_>,
     whole: u64,
 ) -> &'c [EventContext] {
     let top = if args.top == 0 { usize::MAX } else { args.top };
-    let is_large =
-        |context: &&EventContext| args.threshold.admits(context.amount(sorted_by), whole);
+    let is_large = |context: &&EventContext| args.threshold.admits(order.amount(context), whole);
     let number = list.iter().take(top).take_while(is_large).count();
     list.get(..number).unwrap_or_default()
 }
@@ -68,6 +68,9 @@ pub struct ContextRow<'r> {
     /// Total duration in nanoseconds, if the log has it.
     #[serde(skip_serializing_if = "Option::is_none")]
     nanos: Option<u64>,
+    /// What reached the heap, if it was sampled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    heap: Option<HeapAmount>,
     /// Percentage of the sort key's total.
     share: f64,
     /// Whose percentage it is, if that is not the value's.
@@ -88,7 +91,7 @@ pub struct ContextRows<'r> {
     traces: TraceTree<'r>,
     pub list: Vec<(&'r EventContext, TraceId, StackId)>,
     kind: &'r KindTotal,
-    sorted_by: Measure,
+    order: RowOrder<'r>,
     whole: u64,
     times: HashMap<(StackId, Option<String>), u64>,
     /// Set with `--across-threads`.
@@ -100,7 +103,7 @@ impl<'r> ContextRows<'r> {
     pub fn new(
         profile: &'r Profile,
         kind: &'r KindTotal,
-        (totals, sorted_by): (&ReportTotals, Measure),
+        (whole, order): (u64, RowOrder<'r>),
         contexts: &'r [EventContext],
         (across_threads, display): (bool, FrameDisplay),
     ) -> Self {
@@ -114,8 +117,8 @@ impl<'r> ContextRows<'r> {
             profile,
             traces,
             kind,
-            sorted_by,
-            whole: sorted_by.select_amount(totals.value, totals.count),
+            order,
+            whole,
             times: collect_operation_times(profile, kind),
             submissions: across_threads.then(|| index_submissions(profile)),
             display,
@@ -138,11 +141,9 @@ impl<'r> ContextRows<'r> {
                 bytes: value_in_bytes(self.kind, context.value),
                 longest: (context.longest > 0).then_some(context.longest),
                 nanos: self.times.get(&key).copied(),
-                share: percent_of(context.amount(self.sorted_by), self.whole),
-                share_of: match self.sorted_by {
-                    Measure::Count if context.value > 0 => " of events",
-                    Measure::Count | Measure::Value => "",
-                },
+                heap: self.order.heap_amount(context),
+                share: percent_of(self.order.amount(context), self.whole),
+                share_of: self.order.share_of(context.value),
                 frames: self.traces.list_frames(*trace, usize::MAX),
                 display: self.display,
                 amounts: AmountFormat::for_kind(self.profile, self.kind),
@@ -187,7 +188,8 @@ impl ContextRow<'_> {
         let with_space = |text: Option<String>| text.map_or_else(String::new, |text| text + "  ");
         let value = with_space(format_value(self.value, unit, self.amounts))
             + &with_space(format_longest(self.longest, unit))
-            + &nanos;
+            + &nanos
+            + &with_space(self.heap.as_ref().map(format_heap));
         let style = TerminalStyle::for_stdout();
         let share = style.strong(format!("#{number} {:.2}%{}", self.share, self.share_of));
         let ids = style.faint(format!("{}  {}", self.id, self.stack));

@@ -5,6 +5,7 @@
 //! `tree` (`--tree`).
 
 mod context_report;
+mod heap_column;
 mod listing;
 mod living_threads;
 mod lock_holders;
@@ -20,11 +21,11 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use lucce_decoder::{
-    ALLOC, ContextFocus, ContextList, EventContext, FrameDisplay, GroupBy, KindDescriptor,
+    ALLOC, ContextFocus, ContextList, EventContext, FrameDisplay, GroupBy, HEAP, KindDescriptor,
     KindTotal, Measure, MergedCounter, MergedProfile, Profile, compute_coverage, list_lock_pairs,
-    list_recorded_kinds, list_started_threads,
+    list_recorded_kinds, list_started_threads, read_heap_interval,
 };
-use lucce_options::kinds::{LOCK_WAITS, THREAD};
+use lucce_options::kinds::{LOCK_WAITS, THREAD, is_companion_kind};
 
 use super::amounts::AmountFormat;
 use super::frame_args::FrameArgs;
@@ -39,6 +40,7 @@ use super::{
     report_contexts_damage,
 };
 use context_report::{ContextReport, ReportBody};
+use heap_column::{HeapColumn, HeapTotals, RowOrder};
 use listing::ContextRows;
 use overview::{KindContexts, RunOverview, rows_of_others};
 use living_threads::LivingThreads;
@@ -118,6 +120,7 @@ pub fn run(args: &ReportArgs) -> Result<CommandStatus, CommandError> {
             false => args.selection.event_filter().without_idle(&kind),
         },
     };
+    SortArg::check_heap(args.order.sort, !args.tree && of.has_heap_column())?;
     let end = match (args.tree, args.by) {
         (true, by) => of.report_sums(SumLayout::Tree(by.unwrap_or(GroupBy::Method)))?,
         (false, Some(by)) if by != GroupBy::Context => of.report_sums(SumLayout::Table(by))?,
@@ -191,9 +194,19 @@ impl<'r> ReportRequest<'r> {
     /// Reports single contexts.
     fn report_contexts(&self) -> Result<CommandStatus, CommandError> {
         let (args, profile, kind) = (self.args, self.profile, self.kind);
-        let (contexts, idle, value) = self.select_contexts(kind, &self.filter);
+        let (mut contexts, idle, value) = self.select_contexts(kind, &self.filter);
+        let heap = HeapColumn::read(self, &contexts.list);
+        let order = RowOrder::new(profile, (args.order.sort, value), heap.as_ref());
+        if order.heap.is_some() {
+            let largest_first =
+                |context: &EventContext| (Reverse(order.amount(context)), context.id);
+            contexts.list.sort_by_cached_key(largest_first);
+        }
         let totals = ReportTotals::sum_contexts(kind, contexts.list.iter());
         let idle = ReportTotals::sum_contexts(kind, idle.list.iter());
+        let heap_totals = heap.as_ref().map(HeapTotals::new);
+        let all_heap = heap_totals.as_ref().map(|heap| heap.total);
+        let whole = order.select_amount(totals.value, totals.count, all_heap);
         let mut lacks_own_code = false;
         if args.is_focused() {
             let ids: Vec<_> = contexts.list.iter().map(|context| context.id).collect();
@@ -203,24 +216,25 @@ impl<'r> ReportRequest<'r> {
                 && !profile.code.has_no_locations()
                 && focus.iter().all(|focus| focus.own.is_none());
             if is_own_code_mixed(&focus) {
-                if let Some(overview) = self.build_overview(&contexts.list, &focus, value) {
+                let listed = (&contexts.list[..], &focus[..]);
+                if let Some(overview) = self.build_overview(listed, (whole, order)) {
                     let body = ReportBody::Overview(overview);
-                    let report = ContextReport::new(profile, &contexts, kind, (totals, body));
+                    let mut report = ContextReport::new(profile, &contexts, kind, (totals, body));
+                    report.heap = heap_totals;
                     return self.print_report(report, &contexts, idle);
                 }
-                let by = (&totals, value);
-                let listed = (&contexts.list[..], &focus[..]);
+                let by = (whole, order);
                 let lines = OwnLines::new(profile, kind, by, listed, (args, args.top));
                 let body = ReportBody::OwnLines(Box::new(lines));
                 let mut report = ContextReport::new(profile, &contexts, kind, (totals, body));
                 report.sorted_by = value;
+                report.heap = heap_totals;
                 return self.print_report(report, &contexts, idle);
             }
         }
-        let whole = value.select_amount(totals.value, totals.count);
-        let shown = listing::select_listed(&contexts.list, args, value, whole);
+        let shown = listing::select_listed(&contexts.list, args, &order, whole);
         let style = (args.across_threads, args.frame_args.resolve_display(false));
-        let rows = ContextRows::new(profile, kind, (&totals, value), shown, style);
+        let rows = ContextRows::new(profile, kind, (whole, order), shown, style);
         let number = rows.list.len();
         warn_if_traces_are_large(rows.estimate_bytes(args.json), number as u64, false);
         let left = contexts.list.get(number..).unwrap_or_default();
@@ -231,6 +245,7 @@ impl<'r> ReportRequest<'r> {
         };
         let mut report = ContextReport::new(profile, &contexts, kind, (totals, body));
         report.sorted_by = value;
+        report.heap = heap_totals;
         report.lacks_own_code = lacks_own_code;
         self.print_report(report, &contexts, idle)
     }
@@ -264,9 +279,8 @@ impl<'r> ReportRequest<'r> {
     /// the main kind.
     fn build_overview(
         &self,
-        contexts: &[EventContext],
-        focus: &[ContextFocus],
-        sorted_by: Measure,
+        (contexts, focus): (&[EventContext], &[ContextFocus]),
+        (whole, order): (u64, RowOrder<'_>),
     ) -> Option<RunOverview> {
         let (args, profile, kind) = (self.args, self.profile, self.kind);
         let has_selection = args.selection.event().is_some() || self.filter.has_patterns();
@@ -281,7 +295,8 @@ impl<'r> ReportRequest<'r> {
             .collect();
         let others = kinds
             .iter()
-            .filter(|other| other.name != kind.name && !times.contains(&&*other.name));
+            .filter(|other| other.name != kind.name && !times.contains(&&*other.name))
+            .filter(|other| !is_companion_kind(&other.name) && other.name != HEAP.name);
         let others: Vec<_> = others.collect();
         if others.is_empty() {
             return None;
@@ -291,7 +306,8 @@ impl<'r> ReportRequest<'r> {
             kind,
             contexts,
             focus,
-            sorted_by,
+            whole,
+            order,
         };
         overview.add_kind(profile, &of, args, args.top);
         let first = overview.line_count();
@@ -303,11 +319,13 @@ impl<'r> ReportRequest<'r> {
             };
             let (contexts, _, sorted_by) = self.select_contexts(kind, &filter);
             let ids: Vec<_> = contexts.list.iter().map(|context| context.id).collect();
+            let totals = ReportTotals::sum_contexts(kind, contexts.list.iter());
             let of = KindContexts {
                 kind,
                 contexts: &contexts.list,
                 focus: &profile.find_focus(&ids),
-                sorted_by,
+                whole: sorted_by.select_amount(totals.value, totals.count),
+                order: RowOrder::new(profile, (None, sorted_by), None),
             };
             overview.add_kind(profile, &of, args, if args.top == 0 { 0 } else { rows });
         }
@@ -319,9 +337,13 @@ impl<'r> ReportRequest<'r> {
         let (args, profile, kind) = (self.args, self.profile, self.kind);
         let events = profile.events_of_kind(&kind.name);
         let bar = ProgressMeter::new("decoding", events.context_ids().len() as u64);
-        let (joined, left_out) =
+        let (mut joined, left_out) =
             MergedProfile::from_events(profile, &events, &|more| bar.tick(more));
         drop(bar);
+        let heap_interval = read_heap_interval(profile).filter(|_| self.has_heap_column());
+        if heap_interval.is_some() {
+            joined.add_events(profile, &profile.events_of_kind(HEAP.name), &|_| ());
+        }
         let all = joined.filter_counters(0, |_| true).map(|row| row.value);
         let value = Measure::resolve(
             args.order.measure(),
@@ -340,6 +362,7 @@ impl<'r> ReportRequest<'r> {
             unit: value.select_unit(&kind.unit),
             amounts: AmountFormat::for_kind(profile, kind),
             whole: value.select_amount(totals.value, totals.count),
+            heap_interval,
         };
         let body = match sums {
             SumLayout::Table(by) => ReportBody::Sums(sum_table::SumTable::new(&summed, args, by)),
@@ -410,6 +433,8 @@ struct ReportSums<'r> {
     amounts: AmountFormat,
     /// The total of the selected events.
     whole: u64,
+    /// The sampling interval in bytes of what reached the heap; those samples are the second run.
+    heap_interval: Option<u64>,
 }
 
 impl ReportSums<'_> {

@@ -9,13 +9,14 @@ use std::collections::HashSet;
 use std::io::{self, Write};
 
 use lucce_decoder::escape::EscapedText;
-use lucce_decoder::{ALLOC, ContextFocus, EventContext, KindTotal, Measure, Profile, StackFrame};
+use lucce_decoder::{ALLOC, ContextFocus, EventContext, KindTotal, Profile, StackFrame};
 
 use crate::amounts::AmountFormat;
 use crate::output::{format_plural, percent_of};
 use crate::style::TerminalStyle;
 
 use super::ReportArgs;
+use super::heap_column::{RowOrder, format_heap};
 use super::own_lines::OwnLines;
 use super::totals::{ReportTotals, format_value};
 
@@ -44,11 +45,14 @@ struct OverviewRow {
 }
 
 /// The selected contexts of a kind.
+#[derive(Clone, Copy)]
 pub struct KindContexts<'r> {
     pub kind: &'r KindTotal,
     pub contexts: &'r [EventContext],
     pub focus: &'r [ContextFocus],
-    pub sorted_by: Measure,
+    /// The sum that shares are percentages of.
+    pub whole: u64,
+    pub order: RowOrder<'r>,
 }
 
 /// Number of rows of each further kind, if `used` lines are taken and `others` kinds follow.
@@ -72,10 +76,10 @@ impl RunOverview {
         top: usize,
     ) {
         let KindContexts {
-            kind, sorted_by, ..
+            kind, whole, order, ..
         } = *of;
         let totals = ReportTotals::sum_contexts(kind, of.contexts.iter());
-        let by = (&totals, sorted_by);
+        let by = (whole, order);
         let lines = OwnLines::new(profile, kind, by, (of.contexts, of.focus), (args, top));
         if lines.row_count() == 0 {
             return;
@@ -88,11 +92,10 @@ impl RunOverview {
             more => format!("; {}: --event {name}", format_plural(more, "more line")),
         };
         let title = format!("{name}: {}{more}", totals.to_text(&kind.unit, amounts));
-        let whole = sorted_by.select_amount(totals.value, totals.count);
         let shown: HashSet<StackFrame> = lines.frames().cloned().collect();
         self.kinds.push(KindOverview {
             title,
-            rows: build_rows(&lines, kind, (sorted_by, whole), amounts),
+            rows: build_rows(&lines, kind, by, amounts),
         });
         if ALLOC.is_kind(&kind.name) {
             let own = of.contexts.iter().zip(of.focus);
@@ -101,7 +104,7 @@ impl RunOverview {
                 .map(|(context, focus)| (context.clone(), *focus))
                 .unzip();
             let lines = OwnLines::new(profile, kind, by, (&contexts, &focus), (args, top));
-            let mut rows = build_rows(&lines, kind, (sorted_by, whole), amounts);
+            let mut rows = build_rows(&lines, kind, by, amounts);
             rows.retain(|row| !shown.contains(&row.frame));
             rows.truncate(OWN_OBJECTS);
             if !rows.is_empty() {
@@ -133,17 +136,19 @@ impl RunOverview {
 fn build_rows(
     lines: &OwnLines<'_>,
     kind: &KindTotal,
-    (sorted_by, whole): (Measure, u64),
+    (whole, order): (u64, RowOrder<'_>),
     amounts: AmountFormat,
 ) -> Vec<OverviewRow> {
     let rows = lines.rows().iter().map(|row| {
         let ReportTotals { count, value, .. } = row.totals;
+        let heap = row.heap.as_ref();
+        let heap = heap.map_or_else(String::new, |heap| format!("{}  ", format_heap(heap)));
         OverviewRow {
-            share: percent_of(sorted_by.select_amount(value, count), whole),
+            share: percent_of(order.select_amount(value, count, row.heap), whole),
             amount: format_value(value, &kind.unit, amounts)
                 .unwrap_or_else(|| amounts.format_count(count)),
             frame: row.frame.clone(),
-            events: row.format_types(&kind.unit, amounts),
+            events: heap + &row.format_types(&kind.unit, amounts),
         }
     });
     rows.collect()

@@ -14,8 +14,8 @@ use std::io::{self, Write};
 
 use lucce_contentid::StackId;
 use lucce_decoder::{
-    ContextFocus, EventContext, FrameDisplay, KindTotal, MIN_TRACE_LINES, Measure, Profile,
-    StackFrame, SubmissionIndex, TraceId, TraceTree, index_submissions, shorten_trace,
+    ContextFocus, EventContext, FrameDisplay, HEAP, HeapAmount, KindTotal, MIN_TRACE_LINES,
+    Profile, StackFrame, SubmissionIndex, TraceId, TraceTree, index_submissions, shorten_trace,
 };
 
 use crate::amounts::{AmountFormat, format_amount};
@@ -24,6 +24,7 @@ use crate::style::{TerminalStyle, write_trace};
 use crate::thread_start::ThreadStartTraces;
 
 use super::ReportArgs;
+use super::heap_column::{RowOrder, format_heap};
 use super::listing::{collect_operation_times, format_events};
 use super::totals::{ReportTotals, format_longest, format_value};
 
@@ -42,7 +43,8 @@ pub struct OwnLines<'r> {
     pub rest: ReportTotals,
     /// The sums of contexts without own code.
     foreign: ReportTotals,
-    sorted_by: Measure,
+    foreign_heap: Option<HeapAmount>,
+    order: RowOrder<'r>,
     whole: u64,
     amounts: AmountFormat,
     /// Set with `--across-threads`.
@@ -56,6 +58,8 @@ pub struct OwnLine<'r> {
     pub frame: StackFrame,
     /// Durations in nanoseconds, if the log has them.
     nanos: u64,
+    /// What reached the heap, if it was sampled.
+    pub heap: Option<HeapAmount>,
     /// Number of events by type.
     types: BTreeMap<Option<&'r str>, u64>,
     largest: &'r EventContext,
@@ -71,24 +75,30 @@ impl<'r> OwnLines<'r> {
     pub fn new(
         profile: &'r Profile,
         kind: &'r KindTotal,
-        (totals, sorted_by): (&ReportTotals, Measure),
+        (whole, order): (u64, RowOrder<'r>),
         (contexts, focus): (&'r [EventContext], &[ContextFocus]),
         (args, top): (&ReportArgs, usize),
     ) -> Self {
-        let whole = sorted_by.select_amount(totals.value, totals.count);
-        let (mut groups, foreign) = group_contexts(profile, contexts, focus);
-        let amount = |group: &[&EventContext]| {
-            let amounts = group.iter().map(|context| context.amount(sorted_by));
-            amounts.fold(0, u64::saturating_add)
-        };
-        for (_, group) in &mut groups {
-            group.sort_by_key(|context| (Reverse(context.amount(sorted_by)), context.id));
-        }
-        groups
-            .sort_by_cached_key(|(_, group)| (Reverse(amount(group)), group.first().map(|c| c.id)));
+        let sampled = order.heap.map_or(&[][..], |heap| &heap.sampled);
+        let ids: Vec<_> = sampled.iter().map(|context| context.id).collect();
+        let sampled_focus = profile.find_focus(&ids);
+        let focused = contexts.iter().zip(focus);
+        let focused = focused.chain(sampled.iter().zip(&sampled_focus));
+        let (groups, foreign) = group_contexts(profile, focused);
+        let groups = groups.into_iter();
+        let groups =
+            groups.map(|(frame, group)| (frame, LineContexts::new(group, &order)));
+        // A line may have samples alone: the compiler moved the allocation of another line there.
+        let mut groups: Vec<_> = groups.filter(|(_, group)| !group.exact.is_empty()).collect();
+        groups.sort_by_cached_key(|(_, group)| {
+            (
+                Reverse(group.amount),
+                group.exact.first().map(|context| context.id),
+            )
+        });
         let top = if top == 0 { usize::MAX } else { top };
-        let is_large = |(_, group): &&(StackFrame, Vec<&EventContext>)| {
-            args.threshold.admits(amount(group), whole)
+        let is_large = |(_, group): &&(StackFrame, LineContexts<'_>)| {
+            args.threshold.admits(group.amount, whole)
         };
         let listed = groups.iter().take(top).take_while(is_large).count();
         let (shown, left) = groups.split_at(listed);
@@ -96,14 +106,16 @@ impl<'r> OwnLines<'r> {
         let rows = shown
             .iter()
             .filter_map(|group| OwnLine::from_contexts(profile, kind, group, &times));
-        let left = left.iter().flat_map(|(_, group)| group.iter().copied());
+        let left = left.iter().flat_map(|(_, group)| &group.exact);
+        let foreign = LineContexts::new(foreign, &order);
         OwnLines {
             profile,
             rows: rows.collect(),
             different: groups.len() as u64,
-            rest: ReportTotals::sum_contexts(kind, left),
-            foreign: ReportTotals::sum_contexts(kind, foreign.into_iter()),
-            sorted_by,
+            rest: ReportTotals::sum_contexts(kind, left.copied()),
+            foreign: ReportTotals::sum_contexts(kind, foreign.exact.iter().copied()),
+            foreign_heap: foreign.heap,
+            order,
             whole,
             amounts: AmountFormat::for_kind(profile, kind),
             submissions: args.across_threads.then(|| index_submissions(profile)),
@@ -161,9 +173,12 @@ impl<'r> OwnLines<'r> {
         if count == 0 {
             return Ok(());
         }
-        let amount = self.sorted_by.select_amount(value, count);
+        let amount = self.order.select_amount(value, count, self.foreign_heap);
         let share = percent_of(amount, self.whole);
-        let total = self.foreign.to_text(unit, self.amounts);
+        let mut total = self.foreign.to_text(unit, self.amounts);
+        if let Some(heap) = &self.foreign_heap {
+            total = format!("{total}; {}", format_heap(heap));
+        }
         writeln!(
             out,
             "without own code (--frames all lists them): {share:.2}%, {total}"
@@ -184,18 +199,16 @@ impl<'r> OwnLines<'r> {
             value,
             ..
         } = row.totals;
-        let amount = self.sorted_by.select_amount(value, count);
+        let amount = self.order.select_amount(value, count, row.heap);
         let share = percent_of(amount, self.whole);
-        let share_of = match self.sorted_by {
-            Measure::Count if value > 0 => " of events",
-            Measure::Count | Measure::Value => "",
-        };
+        let share_of = self.order.share_of(value);
         let mut parts = Vec::new();
         parts.extend(format_value(value, unit, self.amounts));
         parts.extend(format_longest(row.totals.longest, unit));
         if row.nanos > 0 {
             parts.push(format_amount(row.nanos as f64, "ns"));
         }
+        parts.extend(row.heap.as_ref().map(format_heap));
         parts.push(row.format_types(unit, self.amounts) + &self.format_contexts(row, contexts));
         let number_of = |context: &EventContext| self.profile.context_number(context.id);
         let style = TerminalStyle::for_stdout();
@@ -209,17 +222,16 @@ impl<'r> OwnLines<'r> {
         if contexts < 2 {
             return String::new();
         }
-        let share = percent_of(row.largest.amount(self.sorted_by), self.whole);
+        let share = percent_of(self.order.amount(row.largest), self.whole);
         let contexts = format_plural(contexts, "context");
         format!(" in {contexts}, {share:.2}% in this one:")
     }
 }
 
 /// The contexts of each line of own code, and those without own code.
-fn group_contexts<'c>(
+fn group_contexts<'c, 'f>(
     profile: &Profile,
-    contexts: &'c [EventContext],
-    focus: &[ContextFocus],
+    focused: impl Iterator<Item = (&'c EventContext, &'f ContextFocus)>,
 ) -> (
     Vec<(StackFrame, Vec<&'c EventContext>)>,
     Vec<&'c EventContext>,
@@ -228,7 +240,7 @@ fn group_contexts<'c>(
     let mut group_of_name: HashMap<StackFrame, usize> = HashMap::new();
     let mut groups: Vec<(StackFrame, Vec<&EventContext>)> = Vec::new();
     let mut foreign = Vec::new();
-    for (context, focus) in contexts.iter().zip(focus) {
+    for (context, focus) in focused {
         let Some(frame) = focus.own else {
             foreign.push(context);
             continue;
@@ -249,22 +261,53 @@ fn group_contexts<'c>(
     (groups, foreign)
 }
 
+/// The contexts of a line: counted ones, the largest first, and what of them reached the heap.
+struct LineContexts<'c> {
+    exact: Vec<&'c EventContext>,
+    heap: Option<HeapAmount>,
+    /// Their sum, in the sort key's unit.
+    amount: u64,
+}
+
+impl<'c> LineContexts<'c> {
+    fn new(contexts: Vec<&'c EventContext>, order: &RowOrder<'_>) -> LineContexts<'c> {
+        let is_sample = |context: &&EventContext| {
+            order.heap.is_some() && order.profile.is_event_of_kind(context.event, HEAP.name)
+        };
+        let (sampled, mut exact): (Vec<_>, Vec<_>) = contexts.into_iter().partition(is_sample);
+        exact.sort_by_cached_key(|context| (Reverse(order.amount(context)), context.id));
+        let heap = order.heap;
+        let heap = heap.map(|heap| heap.estimates.line_amount(&exact, &sampled));
+        let sum = |of: fn(&EventContext) -> u64| {
+            let amounts = exact.iter().map(|context| of(context));
+            amounts.fold(0, u64::saturating_add)
+        };
+        let (value, count) = (sum(|context| context.value), sum(|context| context.count));
+        LineContexts {
+            amount: order.select_amount(value, count, heap),
+            exact,
+            heap,
+        }
+    }
+}
+
 impl<'r> OwnLine<'r> {
-    /// Sums up contexts, the largest first.
+    /// Sums up contexts.
     fn from_contexts(
         profile: &'r Profile,
         kind: &KindTotal,
-        (frame, contexts): &(StackFrame, Vec<&'r EventContext>),
+        (frame, LineContexts { exact, heap, .. }): &(StackFrame, LineContexts<'r>),
         times: &HashMap<(StackId, Option<String>), u64>,
     ) -> Option<OwnLine<'r>> {
         let mut row = OwnLine {
-            totals: ReportTotals::sum_contexts(kind, contexts.iter().copied()),
+            totals: ReportTotals::sum_contexts(kind, exact.iter().copied()),
             frame: frame.clone(),
             nanos: 0,
+            heap: *heap,
             types: BTreeMap::new(),
-            largest: contexts.first()?,
+            largest: exact.first()?,
         };
-        for context in contexts {
+        for context in exact {
             let class = profile.context_detail(context);
             let count = row.types.entry(class).or_default();
             *count = count.saturating_add(context.count);

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::io::{self, Write};
 
 use lucce_decoder::escape::EscapedText;
-use lucce_decoder::{GroupBy, GroupKey, Measure, MergedCounter};
+use lucce_decoder::{GroupBy, GroupKey, HeapAmount, Measure, MergedCounter};
 use serde::Serialize;
 
 use crate::SortArg;
@@ -13,6 +13,7 @@ use crate::amounts::AmountFormat;
 use crate::output::{format_plural, percent_of};
 use crate::style::TerminalStyle;
 
+use super::heap_column::format_estimate;
 use super::{ReportArgs, ReportSums};
 
 /// Sums, largest first.
@@ -45,6 +46,9 @@ struct SumRow {
     total: u64,
     /// Number of events in `own`.
     count: u64,
+    /// What of `own` reached the heap, if it was sampled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    heap: Option<HeapAmount>,
     /// Percentages of the total: of `own`, and of `total`.
     own_share: f64,
     total_share: f64,
@@ -61,11 +65,17 @@ impl SumTable {
             true => joined.sum_by_group(0, measure, by, wanted),
             false => own.clone(),
         };
+        let heap = summed.heap_interval.map(|interval| {
+            let sums = |measure| joined.own_sums_by_group(1, measure, by, wanted);
+            (sums(Measure::Value), sums(Measure::Count), interval)
+        });
         let amount =
             |sums: &HashMap<GroupKey, u64>, key: &GroupKey| sums.get(key).copied().unwrap_or(0);
         let mut keys: Vec<_> = total.keys().copied().collect();
+        let none = HashMap::new();
         let (first, second) = match args.order.sort {
             Some(SortArg::Total) => (&total, &own),
+            Some(SortArg::Heap) => (heap.as_ref().map_or(&none, |(bytes, ..)| bytes), &own),
             Some(SortArg::Value | SortArg::Count) | None => (&own, &total),
         };
         keys.sort_by_key(|key| {
@@ -84,6 +94,10 @@ impl SumTable {
                 own,
                 total,
                 count: amount(&count, key),
+                heap: heap.as_ref().map(|(bytes, objects, interval)| {
+                    let sum = (amount(objects, key), amount(bytes, key));
+                    HeapAmount::from_sums(std::iter::once(sum), *interval)
+                }),
                 own_share: percent_of(own, whole),
                 total_share: percent_of(total, whole),
             }
@@ -109,13 +123,21 @@ impl SumTable {
     pub fn write(&self, out: &mut impl Write) -> io::Result<()> {
         let style = TerminalStyle::for_stdout();
         let unit = EscapedText(&self.amounts_in).to_string();
+        let heap = match self.rows.iter().any(|row| row.heap.is_some()) {
+            true => format!("{:>18}  ", "on the heap"),
+            false => String::new(),
+        };
         match self.has_own {
             true => writeln!(
                 out,
-                "{:>7}  {:>10}  {:>12}  {:>7}  {:>10}  {}",
+                "{:>7}  {:>10}  {heap}{:>12}  {:>7}  {:>10}  {}",
                 "own", "", "events", "total", "", self.by
             )?,
-            false => writeln!(out, "{:>7}  {:>10}  {:>12}  {}", "", "", "events", self.by)?,
+            false => writeln!(
+                out,
+                "{:>7}  {:>10}  {heap}{:>12}  {}",
+                "", "", "events", self.by
+            )?,
         }
         for row in &self.rows {
             let (own, total) = (
@@ -123,9 +145,14 @@ impl SumTable {
                 self.amounts.format_amount(row.total, &unit),
             );
             let share = format!("{:>6.2}%", row.own_share);
+            let heap = row.heap.as_ref();
+            let heap = heap.map_or_else(String::new, |heap| match heap.bytes {
+                0 => format!("{:>18}  ", "no sample"),
+                _ => format!("{:>18}  ", format_estimate(heap)),
+            });
             write!(
                 out,
-                "{}  {own:>10}  {:>12}  ",
+                "{}  {own:>10}  {heap}{:>12}  ",
                 style.strong(share),
                 self.amounts.format_count(row.count)
             )?;

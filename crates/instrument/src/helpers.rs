@@ -102,8 +102,10 @@ helpers! {
     END_TIME_THROWN_FROM_VM = TIMES("endTimeThrownFromVm", "(J)V");
     /// For an object made by a native method, or by the compiler's replacement of it.
     COUNT_OBJECT = OBJECTS("countObject", "(Ljava/lang/Object;JI)V");
+    /// For an object made by the compilers' own code, which may remove it.
+    COUNT_CREATED = OBJECTS("countCreated", "(Ljava/lang/Object;JI)V");
     /// For methods that do not keep their slot's address.
-    COUNT_OBJECT_HERE = OBJECTS("countObject", "(Ljava/lang/Object;I)V");
+    COUNT_CREATED_HERE = OBJECTS("countCreated", "(Ljava/lang/Object;I)V");
     /// For an array together with all arrays that it holds.
     COUNT_OBJECTS = OBJECTS("countObjects", "(Ljava/lang/Object;JI)V");
     COUNT_TEXTS = OBJECTS("countTexts", "(Ljava/lang/Object;JI)V");

@@ -175,13 +175,14 @@ impl KindConflict {
 }
 
 /// All kinds, by name.
-pub static ALL: [&EventKindInfo; 12] = [
+pub static ALL: [&EventKindInfo; 13] = [
     &ALLOC,
     &OBJECTS,
     &SAMPLES,
     &CALL,
     &NAMED_CALL,
     &EXCEPTION,
+    &HEAP,
     &IO,
     &LEAK,
     &LOCK,
@@ -290,7 +291,7 @@ pub static NAMED_CALL: EventKindInfo = EventKindInfo {
     summary: "calls of [named methods](../guide/locks-and-timeline.md#named-methods): \
               `call:java.lang.System.gc+com.acme.Repo.*`",
     not_counted: "methods without bytecode; the log names those that match",
-    mask_bit: 1 << 10,
+    mask_bit: 1 << 12,
     log_kinds: &[&ENTRIES],
     has_hooks: true,
     conflicts: &NAMED_CONFLICTS,
@@ -329,7 +330,7 @@ pub static NAMED_TIME: EventKindInfo = EventKindInfo {
     summary: "`call` of named methods, and `time` within them: sum, longest, and counts by powers of two; times that \
               an exception ended are marked `threw`",
     not_counted: "a call within a call of the same method; constructors that throw; the first method of a thread",
-    mask_bit: 1 << 11,
+    mask_bit: 1 << 13,
     log_kinds: &[&METHOD_TIMES, &LONGEST_TIMES],
     has_hooks: true,
     conflicts: &NAMED_CONFLICTS,
@@ -358,6 +359,37 @@ pub static EXCEPTION: EventKindInfo = EventKindInfo {
         KindConflict::Attach,
         "events=exception: HotSpot reports exceptions only if it was started with them: start the JVM with \
          -agentpath:/path/to/liblucce.so=events=exception, or by `lucce run --events exception`",
+    )],
+    ..PLAIN
+};
+
+/// The log's key for the sampling interval of `heap`, in bytes.
+pub const HEAP_INTERVAL: &str = "heap.interval";
+
+/// Allocations that reached the heap, estimated from samples. Exact counts of the same contexts are [`ALLOCATIONS`].
+pub static HEAP_SAMPLES: KindDescriptor = KindDescriptor {
+    unit: BYTES,
+    ..KindDescriptor::named("heap")
+};
+
+/// Allocations sampled by the VM, beside the exact counts of `alloc`.
+pub static HEAP: EventKindInfo = EventKindInfo {
+    name: "heap",
+    argument: KindArgument::Interval(IntervalArgument {
+        default: Some(DEFAULT_INTERVAL),
+        least: 1,
+        expected: None,
+    }),
+    summary: "with `alloc`: one sample per SIZE bytes (`heap=SIZE`) [default: 512k] of what \
+              [reached the heap](../guide/allocations.md#what-is-really-allocated), as compiled code allocates less than \
+              bytecode",
+    mask_bit: 1 << 20,
+    log_kinds: &[&HEAP_SAMPLES],
+    needs_no_hooks: true,
+    is_everywhere: false,
+    conflicts: &[(
+        KindConflict::Attach,
+        "events=heap is shown beside the exact counts of alloc, which need the agent from the start (-agentpath)",
     )],
     ..PLAIN
 };

@@ -5,7 +5,7 @@ use std::fmt;
 use lucce_filter::{MethodPattern, MethodPatternList};
 
 use crate::kinds::{
-    ALL, ALLOC, EventKindInfo, EventKindSet, IntervalArgument, KindArgument, KindConflict,
+    ALL, ALLOC, EventKindInfo, EventKindSet, HEAP, IntervalArgument, KindArgument, KindConflict,
     KindDescriptor, LEAK, NAMED_CALL, NAMED_TIME, REQUEST, SAMPLES, is_companion_kind,
 };
 use crate::names::unknown_name;
@@ -17,6 +17,7 @@ pub struct EventSelection {
     kinds: EventKindSet,
     /// Sampling intervals in bytes, for kinds that are sampled.
     alloc_interval: Option<u32>,
+    heap_interval: Option<u32>,
     leak_interval: Option<u32>,
     methods: MethodSelection,
 }
@@ -79,7 +80,7 @@ pub(crate) struct KindCombination {
     applies: fn(&EventSelection) -> bool,
 }
 
-pub(crate) const REFUSED_COMBINATIONS: [KindCombination; 2] = [
+pub(crate) const REFUSED_COMBINATIONS: [KindCombination; 3] = [
     KindCombination {
         combination: "`alloc` with `alloc=SIZE`",
         reason: "allocations are either counted or sampled",
@@ -87,13 +88,20 @@ pub(crate) const REFUSED_COMBINATIONS: [KindCombination; 2] = [
         applies: |events| events.alloc_interval.is_some() && events.has_kind(&ALLOC),
     },
     KindCombination {
-        combination: "`alloc=SIZE` and `leak=SIZE` of different sizes",
+        combination: "`alloc=SIZE` or `heap=SIZE` with `leak=SIZE` of another size",
         reason: "the VM has one sampling interval",
-        expected: "the same size for alloc and leak",
+        expected: "the same size for alloc, heap and leak",
         applies: |events| {
-            let both = events.alloc_interval.zip(events.leak_interval);
+            let sampled = events.alloc_interval.or(events.heap_interval);
+            let both = sampled.zip(events.leak_interval);
             both.is_some_and(|(sampled, leak)| sampled != leak)
         },
+    },
+    KindCombination {
+        combination: "`heap` without `alloc`",
+        reason: "`heap` is shown beside exact counts",
+        expected: "alloc with heap, or alloc=SIZE for samples alone",
+        applies: |events| events.heap_interval.is_some() && !events.has_kind(&ALLOC),
     },
 ];
 
@@ -163,6 +171,19 @@ impl EventSelection {
     #[must_use]
     pub fn alloc_interval(&self) -> Option<u32> {
         self.alloc_interval
+    }
+
+    /// Sampling interval in bytes of what reaches the heap, if it is sampled beside exact counts.
+    #[must_use]
+    pub fn heap_interval(&self) -> Option<u32> {
+        self.heap_interval
+    }
+
+    /// Sampling interval of the VM in bytes, if a kind is sampled. All sampled kinds have the same.
+    #[must_use]
+    pub fn vm_interval(&self) -> Option<u32> {
+        let sampled = self.alloc_interval.or(self.heap_interval);
+        sampled.or(self.leak_interval)
     }
 
     /// Sampling interval of followed objects in bytes, if objects are followed.
@@ -263,6 +284,7 @@ impl EventSelection {
     fn kind_text(&self, kind: &EventKindInfo) -> String {
         let interval = match kind.mask_bit {
             bit if bit == SAMPLES.mask_bit => self.alloc_interval,
+            bit if bit == HEAP.mask_bit => self.heap_interval,
             bit if bit == LEAK.mask_bit => self.leak_interval,
             _ => None,
         };
@@ -325,6 +347,8 @@ impl EventSelection {
                 let bytes = parse_interval(kind.first_name(), argument, every)?;
                 if kind.mask_bit == SAMPLES.mask_bit {
                     self.alloc_interval = Some(bytes);
+                } else if kind.mask_bit == HEAP.mask_bit {
+                    self.heap_interval = Some(bytes);
                 } else if kind.mask_bit == LEAK.mask_bit {
                     self.leak_interval = Some(bytes);
                 }
@@ -400,7 +424,14 @@ mod selection_tests {
             (Some(64 << 10), Some(64 << 10))
         );
         for (bad, why) in [
-            ("alloc=64k+leak", "the same size for alloc and leak"),
+            ("alloc=64k+leak", "the same size for alloc, heap and leak"),
+            (
+                "alloc+heap=64k+leak",
+                "the same size for alloc, heap and leak",
+            ),
+            ("heap", "alloc with heap"),
+            ("alloc=512k+heap", "alloc with heap"),
+            ("alloc+heap=0", "a size below 2g"),
             ("alloc+alloc=64k", "not both"),
             ("alloc=0", "a size such as alloc=512k"),
             ("alloc=2g", "a size such as alloc=512k"),
@@ -436,6 +467,7 @@ mod selection_tests {
             "alloc",
             "alloc=all",
             "alloc=64k+leak=64k+lock",
+            "alloc+heap=64k+leak=64k",
             "call+exception+io+leak=0+lock+thread",
             "leak=1000",
             "alloc+call:java.lang.System.gc+com.acme.Repo.*+lock+time:*.find*+A.<init>",
@@ -444,6 +476,9 @@ mod selection_tests {
         }
         let leak = EventSelection::parse("leak").unwrap();
         assert_eq!(leak.to_text(), "leak=512k");
+        let heap = EventSelection::parse("alloc=all+heap").unwrap();
+        assert_eq!(heap.to_text(), "alloc=all+heap=512k");
+        assert_eq!(heap.vm_interval(), Some(512 << 10));
     }
 
     #[test]

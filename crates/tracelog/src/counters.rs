@@ -121,6 +121,12 @@ impl EventCounter {
         self.value
             .store(value.max(known).to_le(), Ordering::Relaxed);
     }
+
+    /// Adds events with the sum of their values. Only its thread may call this.
+    pub fn add_events(&self, events: u64, value: u64) {
+        add_relaxed(&self.count, events);
+        add_relaxed(&self.value, value);
+    }
 }
 
 /// A sum over all threads; a `StatRecord` repeats it at the end.

@@ -178,12 +178,23 @@ impl MergedProfile {
         tick: ProgressTick<'_>,
     ) -> (MergedProfile, ContextList) {
         let mut joined = MergedProfile::default();
-        let (places, left_out) =
-            joined.insert_contexts(profile, events, FrameIdentity::ByName, tick);
-        let mut labels = RunNames::new(&mut joined.names, profile);
-        let counted = places.collect_counters(events, &mut labels);
-        joined.add_run(profile, counted, &left_out);
+        let left_out = joined.add_events(profile, events, tick);
         (joined, left_out)
+    }
+
+    /// Adds some events of a run as a run of their own. Returns what is left out, and why. Calls `tick` with the number
+    /// of decoded contexts.
+    pub fn add_events(
+        &mut self,
+        profile: &Profile,
+        events: &ContextCounters,
+        tick: ProgressTick<'_>,
+    ) -> ContextList {
+        let (places, left_out) = self.insert_contexts(profile, events, FrameIdentity::ByName, tick);
+        let mut labels = RunNames::new(&mut self.names, profile);
+        let counted = places.collect_counters(events, &mut labels);
+        self.add_run(profile, counted, &left_out);
+        left_out
     }
 
     fn add_run(&mut self, profile: &Profile, counted: Vec<MergedCounter>, left_out: &ContextList) {

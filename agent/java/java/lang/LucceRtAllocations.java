@@ -88,7 +88,8 @@ public final class LucceRtAllocations {
         return sum;
     }
 
-    /** The size of an array in bytes. */
+    /** The size of an array in bytes; 0: the object is no array. */
+    @ForceInline
     static long sizeOf(Object a) {
         // each ELEMENT
         if (a instanceof ELEMENT[]) return arraySize(HEADER, ((ELEMENT[]) a).length, SHIFT);

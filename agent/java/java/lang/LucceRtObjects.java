@@ -36,6 +36,20 @@ public final class LucceRtObjects {
         if (LIVE && a != null) countByClass(a, a.getClass(), -1, enter(), site, 0);
     }
 
+    /**
+     * An object that the compilers make by code of their own. Inlined, and no callee gets the object: escape analysis may
+     * still remove the allocation.
+     */
+    @Hidden @ForceInline
+    public static void countCreated(Object a, long p, int site) {
+        if (LIVE && a != null) countByClass(null, a.getClass(), sizeOf(a), p, site, 0);
+    }
+
+    @Hidden @ForceInline
+    public static void countCreated(Object a, int site) {
+        if (LIVE && a != null) countByClass(null, a.getClass(), sizeOf(a), enter(), site, 0);
+    }
+
     /** An array with all its elements. */
     @Hidden @DontInline
     public static void countObjects(Object a, long p, int site) {
@@ -116,7 +130,7 @@ public final class LucceRtObjects {
         if (LIVE && a != null) countByClass(a, a.getClass(), sizeOf(a), p, site, 1);
     }
 
-    /** {@code bytes}: below 0, the class's word has the size. */
+    /** {@code bytes}: of an array; 0 or less: the class's word has the size, or {@code a}. */
     @Hidden @DontInline
     static void countByClass(Object a, Class<?> type, long bytes, long p, int site, int returned) {
         if (!takesAllocations()) return;
@@ -128,7 +142,7 @@ public final class LucceRtObjects {
         }
         long word = type.$lucceType;
         if ((int) word == 0) word = resolveObjectWord(type, a);
-        if (bytes < 0) bytes = (int) word < 0 ? sizeOf(a) : (int) word & -OBJECT_ALIGNMENT;
+        if (bytes <= 0) bytes = (int) word < 0 ? sizeOf(a) : (int) word & -OBJECT_ALIGNMENT;
         int typed = word == 0 ? 0 : typedSite(t, site, (int) (word >>> CLASS_NUMBER_SHIFT));
         if (typed == 0) {
             dropEvents(1);

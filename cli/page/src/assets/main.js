@@ -728,6 +728,32 @@ function idColumn() {
   return { head: "Content id", isText: true, of: (row) => contexts.stack[row.context], shown: (row) => contexts.stack[row.context] };
 }
 
+/**
+ * What reached the heap of rows that are contexts: samples with the same trace and type, which are events of another kind.
+ * Without a sample, the compiler removed the allocations if samples were certain (99.9%): seven are expected, and no sample
+ * of this type is without counts.
+ */
+function heapColumns() {
+  const heap = data.kinds.findIndex((kind) => kind.name === "heap");
+  const interval = data.heapInterval;
+  if (!interval || heap < 0 || data.kinds[state.kind].name !== "alloc" || measure() === "count") return [];
+  const key = (context) => contexts.node[context] + " " + contexts.type[context];
+  const sum = (kind, measure) => {
+    const amounts = new Map();
+    new Selection({ ...state, kind, measure }).visit(state.run, (context, amount) => amounts.set(key(context), (amounts.get(key(context)) || 0) + amount));
+    return amounts;
+  };
+  const [sampled, bytes, objects] = [sum(heap, "value"), sum(state.kind, "value"), sum(state.kind, "count")];
+  const unjoined = new Set([...sampled.keys()].filter((context) => !bytes.has(context)).map((context) => context.split(" ")[1]));
+  const expected = (context) => objects.get(context) * -Math.expm1(-bytes.get(context) / objects.get(context) / interval);
+  const shown = (context) => {
+    const amount = sampled.get(context) || 0;
+    if (amount > 0) return human(amount, "bytes") + " ±" + ((200 * Math.sqrt(interval / amount)).toFixed(0)) + "%";
+    return expected(context) > 6.91 && !unjoined.has(context.split(" ")[1]) ? "removed by the compiler" : "no sample";
+  };
+  return [{ head: "On the heap", isNumber: true, of: (row) => sampled.get(key(row.context)) || 0, shown: (row) => (row.isLast ? "" : shown(key(row.context))) }];
+}
+
 function contextsTab() {
   const sums = sumsOf(state.run);
   const total = sums.total * scaleOf(state.run);
@@ -738,7 +764,7 @@ function contextsTab() {
   });
   return [table(rows, [
     { head: "Innermost frame", isName: true, of: (row) => frameText(contexts.node[row.context]), shown: (row) => frameCell(contexts.node[row.context]) },
-    typeColumn(), amountColumn(), shareColumn(total),
+    typeColumn(), amountColumn(), shareColumn(total), ...heapColumns(),
     { head: "Number", isText: true, of: (row) => contexts.number[row.context], shown: (row) => contexts.number[row.context] }, idColumn(),
   ], { by: 2, details: (row) => traceBox(row.context), filter: (row) => contexts.number[row.context] + " " + contexts.stack[row.context] + " " + typeName(contexts.type[row.context]), also: traceMatcher }), restNote()];
 }

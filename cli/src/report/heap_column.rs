@@ -1,0 +1,136 @@
+//! The column "on the heap": what of counted allocations reached the heap (agent option `events=alloc+heap`).
+
+use lucce_decoder::{
+    ALLOC, EventContext, HEAP, HeapAmount, HeapEstimates, Measure, Profile, read_heap_interval,
+};
+use serde::Serialize;
+
+use crate::SortArg;
+use crate::amounts::format_amount;
+use crate::output::percent_of;
+
+use super::ReportRequest;
+
+/// The samples of a report's contexts.
+pub struct HeapColumn {
+    pub estimates: HeapEstimates,
+    /// The sampled contexts that the report selects.
+    pub sampled: Vec<EventContext>,
+}
+
+impl HeapColumn {
+    /// Reads the samples. `None`: the run has none, or the events are not those of its counters.
+    pub fn read(request: &ReportRequest<'_>, exact: &[EventContext]) -> Option<HeapColumn> {
+        if !request.has_heap_column() {
+            return None;
+        }
+        let profile = request.profile;
+        let events = profile.events_of_kind(HEAP.name);
+        let mut sampled = profile.list_contexts_of(&events, &|_| ()).list;
+        request.filter.retain_contexts(profile, &mut sampled);
+        let estimates = HeapEstimates::new(profile, exact, &sampled)?;
+        Some(HeapColumn { estimates, sampled })
+    }
+}
+
+impl ReportRequest<'_> {
+    /// Whether the report has the column.
+    pub fn has_heap_column(&self) -> bool {
+        let is_counted = !self.args.counted.stream && self.args.selection.times.is_unrestricted();
+        is_counted && ALLOC.is_kind(&self.kind.name) && read_heap_interval(self.profile).is_some()
+    }
+}
+
+/// The order of contexts, and the amount that shares are percentages of.
+#[derive(Clone, Copy)]
+pub struct RowOrder<'r> {
+    pub profile: &'r Profile,
+    pub measure: Measure,
+    pub heap: Option<&'r HeapColumn>,
+    is_by_heap: bool,
+}
+
+impl<'r> RowOrder<'r> {
+    pub fn new(
+        profile: &'r Profile,
+        (sort, measure): (Option<SortArg>, Measure),
+        heap: Option<&'r HeapColumn>,
+    ) -> RowOrder<'r> {
+        RowOrder {
+            profile,
+            measure,
+            heap,
+            is_by_heap: sort == Some(SortArg::Heap),
+        }
+    }
+
+    /// What reached the heap, if it was sampled.
+    pub fn heap_amount(&self, context: &EventContext) -> Option<HeapAmount> {
+        let heap = self.heap?;
+        Some(heap.estimates.context_amount(self.profile, context))
+    }
+
+    pub fn amount(&self, context: &EventContext) -> u64 {
+        match self.is_by_heap {
+            true => self.heap_amount(context).map_or(0, |heap| heap.bytes),
+            false => context.amount(self.measure),
+        }
+    }
+
+    /// The amount of a sum of contexts, of which `heap` reached the heap.
+    pub fn select_amount(&self, value: u64, count: u64, heap: Option<HeapAmount>) -> u64 {
+        match self.is_by_heap {
+            true => heap.map_or(0, |heap| heap.bytes),
+            false => self.measure.select_amount(value, count),
+        }
+    }
+
+    /// What shares are percentages of, if that is not the value.
+    pub fn share_of(&self, value: u64) -> &'static str {
+        match self.measure {
+            _ if self.is_by_heap => " of the heap",
+            Measure::Count if value > 0 => " of events",
+            Measure::Count | Measure::Value => "",
+        }
+    }
+}
+
+/// The samples of a whole report.
+#[derive(Serialize)]
+pub struct HeapTotals {
+    /// The mean number of bytes between two samples.
+    pub interval_bytes: u64,
+    #[serde(flatten)]
+    pub total: HeapAmount,
+    /// The part in traces without exact counts.
+    pub unjoined: HeapAmount,
+}
+
+impl HeapTotals {
+    pub fn new(heap: &HeapColumn) -> HeapTotals {
+        HeapTotals {
+            interval_bytes: heap.estimates.interval(),
+            total: heap.estimates.total_amount(),
+            unjoined: heap.estimates.unjoined_amount(),
+        }
+    }
+}
+
+/// `on the heap 12.3 MB ±4%`, or why there is nothing.
+pub fn format_heap(amount: &HeapAmount) -> String {
+    match (amount.removed, amount.bytes) {
+        (true, _) => "removed by the compiler".to_owned(),
+        (false, 0) => "on the heap: no sample".to_owned(),
+        (false, _) => format!("on the heap {}", format_estimate(amount)),
+    }
+}
+
+/// `12.3 MB ±4%`
+pub fn format_estimate(amount: &HeapAmount) -> String {
+    let error = percent_of(amount.error_bytes, amount.bytes);
+    let bytes = format_amount(amount.bytes as f64, "bytes");
+    match error < 1.0 {
+        true => format!("{bytes} ±{error:.1}%"),
+        false => format!("{bytes} ±{error:.0}%"),
+    }
+}

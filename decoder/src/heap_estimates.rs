@@ -1,0 +1,337 @@
+//! What of the counted allocations reached the heap: estimates from the VM's samples, beside exact counts.
+//!
+//! Hooks count what the bytecode creates. Compiled code creates less, because escape analysis removes objects. With
+//! `events=alloc+heap` the log also has samples of what reached the heap. Both are joined by trace and type.
+//!
+//! Some traces differ in their innermost frame: samples show the native frame that allocates, and compiled code omits a
+//! frame whose allocation is counted. Such samples are joined by their callers ([`CallerIndex`]). Of the others only the
+//! type is known here, and reports sum them up by own line.
+
+use std::collections::HashMap;
+
+use lucce_contentid::StackId;
+use lucce_options::kinds::HEAP_INTERVAL;
+use serde::Serialize;
+
+use crate::contexts::EventContext;
+use crate::coverage::SampleError;
+use crate::profile::Profile;
+use crate::traces::TraceTree;
+
+/// The sampling interval in bytes of what reached the heap; `None`: it was not sampled.
+#[must_use]
+pub fn read_heap_interval(profile: &Profile) -> Option<u64> {
+    let interval = profile.meta.get(HEAP_INTERVAL)?.parse().ok();
+    interval.filter(|interval| *interval > 0)
+}
+
+/// A trace and a type.
+type ContextKey = (StackId, Option<String>);
+
+/// Estimates of what reached the heap, by context.
+pub struct HeapEstimates {
+    interval: u64,
+    by_context: HashMap<ContextKey, SampledSum>,
+    /// Samples in contexts without exact counts, by type.
+    unjoined: HashMap<Option<String>, SampledSum>,
+}
+
+/// Estimated objects and bytes.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+struct SampledSum {
+    objects: u64,
+    bytes: u64,
+}
+
+/// What of counted allocations reached the heap.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize)]
+pub struct HeapAmount {
+    /// Estimated number of objects and their bytes.
+    pub count: u64,
+    pub bytes: u64,
+    /// Approximate number of samples.
+    pub samples: u64,
+    /// Two standard deviations of the bytes: 95 of 100 runs are within.
+    pub error_bytes: u64,
+    /// Whether the compiler removed all of these allocations, with a certainty of 99.9%.
+    pub removed: bool,
+}
+
+impl SampledSum {
+    fn add(&mut self, context: &EventContext) {
+        self.objects = self.objects.saturating_add(context.count);
+        self.bytes = self.bytes.saturating_add(context.value);
+    }
+}
+
+impl HeapEstimates {
+    /// Joins sampled contexts to exact ones. `None`: the run has no samples of the heap.
+    #[must_use]
+    pub fn new(
+        profile: &Profile,
+        exact: &[EventContext],
+        sampled: &[EventContext],
+    ) -> Option<HeapEstimates> {
+        let interval = read_heap_interval(profile)?;
+        let key = |context: &EventContext| {
+            let detail = profile.context_detail(context).map(str::to_owned);
+            (context.stack, detail)
+        };
+        let mut by_context: HashMap<ContextKey, SampledSum> = exact
+            .iter()
+            .map(|context| (key(context), SampledSum::default()))
+            .collect();
+        let mut unjoined: HashMap<Option<String>, SampledSum> = HashMap::new();
+        let mut others = Vec::new();
+        for context in sampled {
+            match by_context.get_mut(&key(context)) {
+                Some(sum) => sum.add(context),
+                None => others.push(context),
+            }
+        }
+        let mut index = match others.is_empty() {
+            true => CallerIndex::empty(profile),
+            false => CallerIndex::new(profile, exact),
+        };
+        for context in others {
+            let exact = index.find_exact(context);
+            match exact.and_then(|exact| by_context.get_mut(&key(exact))) {
+                Some(sum) => sum.add(context),
+                None => unjoined.entry(key(context).1).or_default().add(context),
+            }
+        }
+        Some(HeapEstimates {
+            interval,
+            by_context,
+            unjoined,
+        })
+    }
+
+    /// The mean number of bytes between two samples.
+    #[must_use]
+    pub fn interval(&self) -> u64 {
+        self.interval
+    }
+
+    /// What of a context with exact counts reached the heap.
+    #[must_use]
+    pub fn context_amount(&self, profile: &Profile, context: &EventContext) -> HeapAmount {
+        let detail = profile.context_detail(context).map(str::to_owned);
+        let key = (context.stack, detail);
+        let sum = self.by_context.get(&key).copied().unwrap_or_default();
+        let elsewhere = self.unjoined.get(&key.1).copied().unwrap_or_default();
+        HeapAmount {
+            removed: sum.objects == 0 && self.is_certain(context, elsewhere),
+            ..self.estimate([(sum.objects, sum.bytes)].into_iter())
+        }
+    }
+
+    /// What reached the heap of a line of own code: `exact` and `sampled` are its contexts.
+    #[must_use]
+    pub fn line_amount(&self, exact: &[&EventContext], sampled: &[&EventContext]) -> HeapAmount {
+        let sums = sampled.iter().map(|context| (context.count, context.value));
+        let expected = exact.iter().map(|context| {
+            let (objects, bytes) = (context.count, context.value);
+            self.expected_samples(SampledSum { objects, bytes })
+        });
+        HeapAmount {
+            removed: sampled.is_empty() && is_improbable(expected.sum(), 0.0),
+            ..self.estimate(sums)
+        }
+    }
+
+    /// The sum of samples in contexts without exact counts.
+    #[must_use]
+    pub fn unjoined_amount(&self) -> HeapAmount {
+        let sums = self.unjoined.values();
+        self.estimate(sums.map(|sum| (sum.objects, sum.bytes)))
+    }
+
+    /// The sum of all samples.
+    #[must_use]
+    pub fn total_amount(&self) -> HeapAmount {
+        let sums = self.by_context.values().chain(self.unjoined.values());
+        self.estimate(sums.map(|sum| (sum.objects, sum.bytes)))
+    }
+
+    fn estimate(&self, sums: impl Iterator<Item = (u64, u64)> + Clone) -> HeapAmount {
+        HeapAmount::from_sums(sums, self.interval)
+    }
+
+    /// Whether so few samples show that the context's objects did not reach the heap. `elsewhere`: samples of the same
+    /// type without exact counts, which may be the context's.
+    fn is_certain(&self, context: &EventContext, elsewhere: SampledSum) -> bool {
+        let (objects, bytes) = (context.count, context.value);
+        let expected = self.expected_samples(SampledSum { objects, bytes });
+        is_improbable(expected, self.expected_samples(elsewhere))
+    }
+
+    /// The mean number of samples of so many objects and bytes on the heap.
+    fn expected_samples(&self, sum: SampledSum) -> f64 {
+        let size = sum.bytes as f64 / sum.objects.max(1) as f64;
+        sum.objects as f64 * -(-size / self.interval as f64).exp_m1()
+    }
+}
+
+/// Exact counts by traces and by callers of traces, for samples whose innermost frame differs. `None`: several contexts.
+struct CallerIndex<'p> {
+    profile: &'p Profile,
+    traces: TraceTree<'p>,
+    by_trace: HashMap<(StackId, Option<&'p str>), Option<&'p EventContext>>,
+    by_callers: HashMap<(StackId, Option<&'p str>), Option<&'p EventContext>>,
+    /// Contexts by trace, whatever their type.
+    of_any_type: HashMap<StackId, Option<&'p EventContext>>,
+}
+
+impl<'p> CallerIndex<'p> {
+    fn empty(profile: &'p Profile) -> CallerIndex<'p> {
+        CallerIndex {
+            profile,
+            traces: TraceTree::new(profile),
+            by_trace: HashMap::new(),
+            by_callers: HashMap::new(),
+            of_any_type: HashMap::new(),
+        }
+    }
+
+    fn new(profile: &'p Profile, exact: &'p [EventContext]) -> CallerIndex<'p> {
+        let mut index = CallerIndex::empty(profile);
+        for context in exact {
+            let Ok(trace) = index.traces.insert_trace(context.id) else {
+                continue;
+            };
+            let (stack, callers) = (
+                index.traces.stack_id(trace),
+                index.traces.callers_stack_id(trace),
+            );
+            let class = profile.context_detail(context);
+            let add = |known: &mut Option<&'p EventContext>| *known = None;
+            let by_trace = index.by_trace.entry((stack, class));
+            by_trace.and_modify(add).or_insert(Some(context));
+            let by_callers = index.by_callers.entry((callers, class));
+            by_callers.and_modify(add).or_insert(Some(context));
+            let of_any_type = index.of_any_type.entry(stack);
+            of_any_type.and_modify(add).or_insert(Some(context));
+        }
+        index
+    }
+
+    /// The exact count that a sample belongs to: of its callers, or of another line of its innermost frame.
+    fn find_exact(&mut self, sample: &EventContext) -> Option<&'p EventContext> {
+        let trace = self.traces.insert_trace(sample.id).ok()?;
+        let callers = self.traces.callers_stack_id(trace);
+        let class = self.profile.context_detail(sample);
+        let of_type = |index: &HashMap<_, Option<&'p EventContext>>| {
+            index.get(&(callers, class)).copied().flatten()
+        };
+        of_type(&self.by_trace)
+            .or_else(|| of_type(&self.by_callers))
+            .or_else(|| self.of_any_type.get(&callers).copied().flatten())
+    }
+}
+
+impl HeapAmount {
+    /// Sums up estimated objects and bytes, with the error of the sum. `interval`: the sampling interval in bytes.
+    #[must_use]
+    pub fn from_sums(sums: impl Iterator<Item = (u64, u64)> + Clone, interval: u64) -> HeapAmount {
+        let error = SampleError::new(sums.clone(), interval);
+        let add = |(count, bytes): (u64, u64), (more, size): (u64, u64)| {
+            (count.saturating_add(more), bytes.saturating_add(size))
+        };
+        let (count, bytes) = sums.fold((0, 0), add);
+        HeapAmount {
+            count,
+            bytes,
+            samples: error.samples,
+            error_bytes: (bytes as f64 * error.error_percent / 100.0).round() as u64,
+            removed: false,
+        }
+    }
+}
+
+/// Whether at most `seen` samples have a probability below 0.1% if `expected` are expected (Chernoff's bound of the
+/// Poisson distribution).
+fn is_improbable(expected: f64, seen: f64) -> bool {
+    /// The natural logarithm of 0.1%.
+    const LIMIT: f64 = -6.907_755;
+    let bound = match seen > 0.0 {
+        _ if seen >= expected => 0.0,
+        true => seen * (1.0 + (expected / seen).ln()) - expected,
+        false => -expected,
+    };
+    bound < LIMIT
+}
+
+#[cfg(test)]
+mod heap_estimates_tests {
+    use super::*;
+
+    fn estimates(elsewhere: SampledSum) -> HeapEstimates {
+        HeapEstimates {
+            interval: 1_000,
+            by_context: HashMap::new(),
+            unjoined: HashMap::from([(None, elsewhere)]),
+        }
+    }
+
+    fn context(count: u64, value: u64) -> EventContext {
+        EventContext {
+            id: Default::default(),
+            aliases: Vec::new(),
+            stack: StackId::EMPTY,
+            site: Default::default(),
+            event: Default::default(),
+            count,
+            value,
+        }
+    }
+
+    /// Seven samples are expected of 7,000 bytes in small objects: none comes by chance in e⁻⁷ = 0.09% of all runs.
+    #[test]
+    fn objects_are_removed_if_samples_are_certain() {
+        let none = estimates(SampledSum::default());
+        assert!(none.is_certain(&context(7_000, 7_000), SampledSum::default()));
+        assert!(!none.is_certain(&context(6_900, 6_900), SampledSum::default()));
+        // Large objects are always samples, but each is one.
+        assert!(!none.is_certain(&context(6, 6_000_000), SampledSum::default()));
+        assert!(none.is_certain(&context(8, 8_000_000), SampledSum::default()));
+    }
+
+    #[test]
+    fn samples_elsewhere_may_be_of_the_context() {
+        let some = SampledSum {
+            objects: 7_000,
+            bytes: 7_000,
+        };
+        let with = estimates(some);
+        assert!(!with.is_certain(&context(10_000, 10_000), some));
+        assert!(with.is_certain(&context(40_000, 40_000), some));
+        assert_eq!(with.unjoined_amount().samples, 7);
+    }
+
+    /// The bound is never below the distribution's own value.
+    #[test]
+    fn the_bound_is_not_below_the_probability() {
+        for expected in [1.0_f64, 5.0, 7.0, 12.0, 30.0, 100.0] {
+            for seen in 0..expected as u32 {
+                let mut term = (-expected).exp();
+                let mut sum = term;
+                for n in 1..=seen {
+                    term *= expected / f64::from(n);
+                    sum += term;
+                }
+                assert!(!is_improbable(expected, f64::from(seen)) || sum < 0.001);
+            }
+        }
+    }
+
+    /// Of n samples of small objects, two standard deviations are 2 ÷ √n.
+    #[test]
+    fn the_error_is_of_the_number_of_samples() {
+        let amount = estimates(SampledSum::default()).estimate([(400_000, 400_000)].into_iter());
+        assert_eq!(amount.samples, 400);
+        assert!(amount.error_bytes.abs_diff(40_000) < 100, "{amount:?}");
+        let large = estimates(SampledSum::default()).estimate([(3, 3_000_000)].into_iter());
+        assert_eq!((large.samples, large.error_bytes), (3, 0));
+    }
+}
