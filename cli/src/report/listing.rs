@@ -19,7 +19,7 @@ use crate::threshold::estimate_frame_bytes;
 
 use super::ReportArgs;
 use super::heap_column::{RowOrder, format_heap};
-use super::totals::{ReportTotals, format_longest, format_value, value_in_bytes};
+use super::totals::{format_longest, format_value, value_in_bytes};
 
 /// The durations of contexts whose bytes are listed: another kind in the log has them under the same context ids.
 pub fn collect_operation_times(
