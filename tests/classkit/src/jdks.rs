@@ -115,7 +115,7 @@ impl Jdk {
     /// program: that takes seconds.
     fn read_classes(&self) -> Arc<Vec<u8>> {
         let mut images = IMAGES.lock().expect("no panic while noting");
-        let image = Arc::clone(images.entry(self.home.clone()).or_default());
+        let image = JdkClasses::clone(images.entry(self.home.clone()).or_default());
         drop(images);
         let read = || {
             let reader = all().pop().expect("a JDK with a compiler");
@@ -134,7 +134,10 @@ impl Jdk {
 }
 
 /// What was read of each JDK, by its folder.
-static IMAGES: Mutex<BTreeMap<PathBuf, Arc<OnceLock<Arc<Vec<u8>>>>>> = Mutex::new(BTreeMap::new());
+static IMAGES: Mutex<BTreeMap<PathBuf, JdkClasses>> = Mutex::new(BTreeMap::new());
+
+/// Empty until a test wants them.
+type JdkClasses = Arc<OnceLock<Arc<Vec<u8>>>>;
 
 /// A length of `N` bytes, then that many bytes.
 fn take_block<'a, const N: usize>(rest: &mut &'a [u8]) -> &'a [u8] {
