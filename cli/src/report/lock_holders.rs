@@ -59,9 +59,6 @@ impl LockHolders {
     }
 
     pub(super) fn write(&self, out: &mut impl Write) -> io::Result<()> {
-        if self.waits == 0 {
-            return Ok(());
-        }
         let waits = format_plural(self.waits, "wait");
         let time = format_amount(self.nanos as f64, "ns");
         let [known, unknown] = [self.known, self.unknown].map(grouped);

@@ -395,7 +395,8 @@ impl<'r> ReportRequest<'r> {
         if is_everything && LOCK_WAITS.is_kind(&kind.name) {
             // A context that the log does not explain is reported with the waits.
             let pairs = list_lock_pairs(profile).unwrap_or_default();
-            report.holders = Some(LockHolders::new(profile, &pairs, args.top));
+            report.holders =
+                (pairs.waits > 0).then(|| LockHolders::new(profile, &pairs, args.top));
         }
         let is_none = report.totals.count == 0 && report.idle.is_none();
         let mut out = lock_stdout();
