@@ -97,7 +97,11 @@ const SMALL_FAULTS: [(&str, &str, &str); 22] = [
 /// The pages with calls of three HTTP clients: 5 calls for each of 30 runs.
 const PAGES: [&str; 3] = ["JdkPage", "UrlPage", "ApachePage"];
 
-fn explain_program(setup: &Setup, jdk: &Jdk, class: &str) -> Result<(Java, Value), String> {
+fn explain_program<'s>(
+    setup: &'s Setup,
+    jdk: &'s Jdk,
+    class: &str,
+) -> Result<(Java<'s>, Value), String> {
     let apps = setup.harness.join("apps/target/apps.jar");
     let java = Java::new(setup, jdk, &format!("explain-{}-{class}", jdk.version))
         .agent("events=alloc+exception+lock+thread+io+call")
