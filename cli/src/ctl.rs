@@ -55,13 +55,13 @@ enum CtlCommand {
         #[arg(value_name = "events=LIST")]
         events: String,
     },
-    /// Write a mark into the log; `--since NAME` and `--until NAME` of other commands count from it and up to it
+    /// Write a mark into the log, for `--since NAME` and `--until NAME`
     Mark {
-        /// Name of the mark; if several marks have it, the last one counts
+        /// Name of the mark; the last one of a name counts
         #[arg(value_name = "NAME")]
         name: String,
     },
-    /// Count anew: other commands count from here on; `--since start` counts the whole run
+    /// Count anew from here on, unless a command has `--since`
     Reset,
     /// Print the shortest paths from GC roots to followed objects of a context (agent option events=leak)
     Holders(holders::HoldersArgs),

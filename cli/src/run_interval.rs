@@ -10,7 +10,7 @@ use super::{CommandError, prefix_path};
 /// Between which marks events are counted.
 #[derive(clap::Args, Clone, Default)]
 pub struct RunIntervalArgs {
-    /// Count events from this mark on (lucce ctl mark, CallContext.mark); `start`: from the run's start [default: the last lucce ctl reset, else start]
+    /// Count events from this mark on; `start`: the whole run [default: the last `lucce ctl` reset, else start]
     #[arg(long, value_name = "MARK")]
     since: Option<String>,
     /// Count events up to this mark

@@ -44,6 +44,7 @@ mod scope;
 mod load;
 mod measure;
 mod profile;
+mod run_interval;
 
 mod limits;
 mod source;
@@ -110,9 +111,7 @@ pub use lucce_callgraph::{ContextId, DecodeError, MethodId, SiteId};
 pub use lucce_options::KindDescriptor;
 pub use lucce_stream::{EventStream, StreamEvent, events_path};
 pub use lucce_tracelog::{ContextNumber, EventTypeId, LogDamage, OpenError, RunId, ThreadId};
-pub use marks::{
-    IntervalError, IntervalStart, MarkedMoment, RunInterval, RunMark, RunMarks, START_NAME,
-};
+pub use marks::{MarkedMoment, RunInterval, RunMark, RunMarks, START_NAME};
 pub use measure::{GroupBy, Measure};
 pub use merged::{
     CallTreeBranch, CallTreeOptions, EventMeaning, FrameName, GroupKey, KindName, MergedCounter,
@@ -123,6 +122,7 @@ pub use profile::{
     DecodeMismatch, LogSizes, Profile, ProfileThread, ProgressTick, SkippedCode, StackTrace,
 };
 pub use recorded_options::{list_recorded_kinds, read_recorded_options};
+pub use run_interval::{IntervalError, IntervalStart};
 pub use source::{LogSource, read_header};
 pub use started_threads::{StartedThreads, ThreadStarts, list_started_threads};
 pub use stream_events::{

@@ -82,7 +82,7 @@ impl ReportTotals {
 
 /// `longest 1.2 ms`
 pub(super) fn format_longest(longest: Option<u64>, unit: &str) -> Option<String> {
-    let text = format_value(longest?, unit, AmountFormat::Exact)?;
+    let text = format_value(longest?, unit, AmountFormat::for_estimates(false))?;
     Some(format!("longest {text}"))
 }
 

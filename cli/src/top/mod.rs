@@ -112,7 +112,7 @@ fn print_once(
         writeln!(out, "{line}")?;
     }
     writeln!(out)?;
-    let rows = rows::build_rows(&window, &view);
+    let rows = overview::list_rows(&window, &view);
     let shown = view.shown_kind(&window);
     let is_counted = window.totals.iter().any(|total| total.name == shown);
     if !is_counted && sampler.selection().has_filters() {

@@ -8,7 +8,7 @@ use lucce_decoder::escape::EscapedText;
 use lucce_decoder::{ALLOC, CodeOrigin, GroupBy, GroupKey, KindTotal, MergedCounter, TreeFrameKey};
 
 use super::super::output::percent_of;
-use super::rows::{TopRow, TopView, format_rate};
+use super::rows::{TopRow, TopView, build_rows, format_rate};
 use super::sampler::SampleWindow;
 
 /// Rows of the main kind, of each further one, and of objects that own code itself makes.
@@ -25,9 +25,14 @@ struct OwnLineSum {
     largest: (u64, GroupKey),
 }
 
+/// The rows of the selected list.
+pub fn list_rows(window: &SampleWindow, view: &TopView) -> Vec<TopRow> {
+    build_overview(window, view).unwrap_or_else(|| build_rows(window, view))
+}
+
 /// The rows, kind by kind. `None`: fewer than two kinds have events in own code, or the user has selected a kind or another
 /// list.
-pub fn build_overview(window: &SampleWindow, view: &TopView) -> Option<Vec<TopRow>> {
+fn build_overview(window: &SampleWindow, view: &TopView) -> Option<Vec<TopRow>> {
     let is_mixed = || window.joined.names.is_own_code_mixed();
     if view.kind.is_some() || view.list != GroupBy::Context || !is_mixed() {
         return None;

@@ -11,7 +11,6 @@ use lucce_decoder::{
 
 use super::super::amounts::AmountFormat;
 use super::super::output::percent_of;
-use super::overview;
 use super::sampler::SampleWindow;
 
 /// The title of a list.
@@ -189,9 +188,6 @@ fn total_amounts(window: &SampleWindow, kind: &KindTotal) -> AmountFormat {
 
 /// Builds the rows, largest first.
 pub fn build_rows(window: &SampleWindow, view: &TopView) -> Vec<TopRow> {
-    if let Some(rows) = overview::build_overview(window, view) {
-        return rows;
-    }
     let (kind, by) = (view.shown_kind(window), view.list);
     let of_kind = kind_filter(window, kind);
     let is_shown = |row: &MergedCounter| of_kind(row) && view.shows_row(row);

@@ -15,6 +15,7 @@ use ratatui::{DefaultTerminal, Frame};
 
 use super::super::target::RunTarget;
 use super::super::{CommandError, CommandStatus};
+use super::overview;
 use super::rows::{self, TopRow, TopView};
 use super::sampler::{LogSampler, SampleWindow};
 
@@ -133,7 +134,7 @@ impl TopScreen<'_> {
     fn update_rows(&mut self) {
         if let Some(window) = &self.window {
             self.head = rows::format_head(window, &self.view);
-            self.rows = rows::build_rows(window, &self.view);
+            self.rows = overview::list_rows(window, &self.view);
         }
         let last = self.rows.len().checked_sub(1);
         let selected = self.selected.selected().unwrap_or(0);
