@@ -47,9 +47,8 @@ function table(rows, columns, { by = 0, details = null, filter = null, also = nu
     const isSearch = filter !== null && search !== null && searchText() !== "";
     const isOther = isSearch && also ? also(search) : () => false;
     const selected = isSearch ? rows.filter((row) => isOther(row) || search.test(filter(row))) : rows;
-    const keyed = selected.map((row) => [of(row), row]);
-    const last = (row) => (row.isLast ? 1 : 0);
-    keyed.sort(([a, first], [b, second]) => last(first) - last(second) || (a < b ? -sign : a > b ? sign : 0));
+    const inOrder = (some) => some.map((row) => [of(row), row]).sort(([a], [b]) => (a < b ? -sign : a > b ? sign : 0));
+    const keyed = [...inOrder(selected.filter((row) => !row.isLast)), ...inOrder(selected.filter((row) => row.isLast))];
     heads.forEach((head, at) => head.setAttribute("aria-sort", at !== state.by ? "none" : state.down ? "descending" : "ascending"));
     body.replaceChildren(...keyed.slice(0, state.shown).map(([, row]) => line(row, isSearch)));
     more.hidden = keyed.length <= state.shown;
