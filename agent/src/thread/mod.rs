@@ -255,7 +255,7 @@ impl ThreadState {
         let words = layout::entry_words(layout::TIME_BITS_OF_ENTRY);
         let room = (times.len() / words * 2).max(LEAST);
         let old = times.iter().map(|word| word.load(Ordering::Relaxed));
-        let zeros = std::iter::repeat(0).take(HEADER + room * words);
+        let zeros = std::iter::repeat_n(0, HEADER + room * words);
         let mut grown: Box<[AtomicU64]> = old
             .chain(zeros)
             .take(HEADER + room * words)

@@ -291,7 +291,7 @@ pub static NAMED_CALL: EventKindInfo = EventKindInfo {
     summary: "calls of [named methods](../guide/locks-and-timeline.md#named-methods): \
               `call:java.lang.System.gc+com.acme.Repo.*`",
     not_counted: "methods without bytecode; the log names those that match",
-    mask_bit: 1 << 12,
+    mask_bit: 1 << 21,
     log_kinds: &[&ENTRIES],
     has_hooks: true,
     conflicts: &NAMED_CONFLICTS,
@@ -330,7 +330,7 @@ pub static NAMED_TIME: EventKindInfo = EventKindInfo {
     summary: "`call` of named methods, and `time` within them: sum, longest, and counts by powers of two; times that \
               an exception ended are marked `threw`",
     not_counted: "a call within a call of the same method; constructors that throw; the first method of a thread",
-    mask_bit: 1 << 13,
+    mask_bit: 1 << 22,
     log_kinds: &[&METHOD_TIMES, &LONGEST_TIMES],
     has_hooks: true,
     conflicts: &NAMED_CONFLICTS,
