@@ -276,6 +276,7 @@ mod heap_estimates_tests {
 
     fn context(count: u64, value: u64) -> EventContext {
         EventContext {
+            longest: 0,
             id: Default::default(),
             aliases: Vec::new(),
             stack: StackId::EMPTY,
