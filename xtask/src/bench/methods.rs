@@ -11,43 +11,12 @@ use std::process::Command;
 use lucce_bench::{Program, Report};
 
 use super::measured;
+use super::method_variants::{PROGRAMS, class_name};
 use super::options::BenchOptions;
 use crate::tools;
 
-/// Number of methods, and iterations of the loop in each: without hooks a method of 10 takes about 10 ns, one of 100
-/// about 100 ns, and one of 1,000 about 1 µs.
-const PROGRAMS: [(usize, u32); 6] = [
-    (1, 100),
-    (10, 100),
-    (100, 100),
-    (1_000, 100),
-    (10, 10),
-    (10, 1_000),
-];
 /// Iterations of these loops in a process.
 const WORK: u64 = 3_000_000_000;
-
-/// What is compared if no variants are named.
-pub fn default_variants() -> Vec<String> {
-    let classes =
-        PROGRAMS.map(|(methods, loops)| format!("{}$Methods", class_name(methods, loops)));
-    let filter = classes.join(";");
-    let recorder = "-XX:StartFlightRecording:filename={out}";
-    vec![
-        "call=-agentpath:{lucce}=out={out},events=call:Calls*$Methods.*".into(),
-        "time=-agentpath:{lucce}=out={out},events=time:Calls*$Methods.*".into(),
-        format!(
-            "jfr-timing={recorder},jdk.MethodTiming#enabled=true,jdk.MethodTiming#filter={filter}"
-        ),
-        format!(
-            "jfr-trace={recorder},jdk.MethodTrace#enabled=true,jdk.MethodTrace#threshold=1ms,jdk.MethodTrace#filter={filter}"
-        ),
-    ]
-}
-
-fn class_name(methods: usize, loops: u32) -> String {
-    format!("Calls{methods}Of{loops}")
-}
 
 /// # Errors
 /// There is no such JDK, or it does not compile the programs.

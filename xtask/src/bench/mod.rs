@@ -10,6 +10,7 @@ mod dacapo;
 mod fleet;
 mod footprint;
 mod growth;
+mod method_variants;
 mod methods;
 mod micro;
 

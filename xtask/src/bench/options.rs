@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use lucce_bench::{JavaCommand, Plan, Program, Tools, Variant};
 
-use super::{LIMIT, async_profiler, methods};
+use super::{LIMIT, async_profiler, method_variants};
 use crate::jdk::{self, Jdk};
 use crate::{arguments, fleet, paths};
 
@@ -188,7 +188,7 @@ impl BenchOptions {
         }
         let default = match kind {
             Programs::Dacapo(_) => vec![FIGURE_5.to_owned()],
-            Programs::Methods => methods::default_variants(),
+            Programs::Methods => method_variants::default_variants(),
             _ => vec!["tracking,alloc".to_owned()],
         };
         let variants = match arguments.variants.is_empty() {
