@@ -36,7 +36,7 @@ public final class Faults {
         void run(int round) throws Exception;
     }
 
-    /** Repeats a work that allocates this much each time. The compiler may remove what it allocates. */
+    /** Repeats a work that allocates this much each time, or more. The compiler may remove what it allocates. */
     static void spend(int bytes, Work work) throws Exception {
         for (int round = 0; round < BYTES / bytes; round++) {
             work.run(100_000 + round);
@@ -51,14 +51,14 @@ public final class Faults {
 
     public static void main(String[] args) throws Exception {
         LOGGER.setLevel(Level.INFO);
-        spend(24, Faults::box);
-        spend(32, Faults::iterate);
-        spend(12, Faults::capture);
+        spend(12, Faults::box);
+        spend(16, Faults::iterate);
+        spend(8, Faults::capture);
         spend(500, Faults::format);
-        spend(60, Faults::add);
+        spend(40, Faults::add);
         spend(700, Faults::grow);
-        spend(800, Faults::fillMap);
-        spend(32, Faults::join);
+        spend(500, Faults::fillMap);
+        spend(16, Faults::join);
         spend(16, Faults::emptyArray);
         spend(24, Faults::emptyList);
         spend(80, Faults::log);
