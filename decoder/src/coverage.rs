@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use lucce_callgraph::{ContextId, MethodId};
+use lucce_options::kinds::HEAP_INTERVAL;
 use lucce_tracelog::{CountedSum, ThreadId, VmCounterValue};
 use serde::Serialize;
 
 use lucce_command::grouped;
 
-use crate::heap_estimates::read_heap_interval;
 use crate::kinds::{ALLOC, ALLOCATION};
 use crate::profile::Profile;
 use crate::tags::has_tags;
@@ -155,6 +155,13 @@ pub fn compute_coverage(profile: &Profile) -> Result<AllocationCoverage, &str> {
 #[must_use]
 pub fn read_sampled_bytes(profile: &Profile) -> Option<u64> {
     profile.meta.get("sampled.bytes")?.parse().ok()
+}
+
+/// The sampling interval in bytes of what reached the heap; `None`: it was not sampled.
+#[must_use]
+pub fn read_heap_interval(profile: &Profile) -> Option<u64> {
+    let interval = profile.meta.get(HEAP_INTERVAL)?.parse().ok();
+    interval.filter(|interval| *interval > 0)
 }
 
 /// A known bias of the samples of the JVM that wrote the log.

@@ -10,20 +10,12 @@
 use std::collections::HashMap;
 
 use lucce_contentid::StackId;
-use lucce_options::kinds::HEAP_INTERVAL;
 use serde::Serialize;
 
 use crate::contexts::EventContext;
-use crate::coverage::SampleError;
+use crate::coverage::{SampleError, read_heap_interval};
 use crate::profile::Profile;
 use crate::traces::TraceTree;
-
-/// The sampling interval in bytes of what reached the heap; `None`: it was not sampled.
-#[must_use]
-pub fn read_heap_interval(profile: &Profile) -> Option<u64> {
-    let interval = profile.meta.get(HEAP_INTERVAL)?.parse().ok();
-    interval.filter(|interval| *interval > 0)
-}
 
 /// A trace and a type.
 type ContextKey = (StackId, Option<String>);

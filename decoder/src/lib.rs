@@ -93,7 +93,7 @@ pub use context_focus::ContextFocus;
 pub use contexts::{ContextList, ContextSummary, EventContext};
 pub use coverage::{
     AllocationCoverage, CoverageBytes, SampleError, ThreadCoverage, compute_coverage,
-    explain_sample_bias, read_sampled_bytes,
+    explain_sample_bias, read_heap_interval, read_sampled_bytes,
 };
 pub use delta::DeltaTracker;
 pub use events::{ContextCounter, ContextCounters};
@@ -102,7 +102,7 @@ pub use export::{ExportOptions, RunExport, export_run, has_followed_objects};
 pub use followed_objects::{FollowedObjects, LiveObjectCensus, LiveObjectRow, LiveObjectSnapshot};
 pub use frame::{CodeOrigin, StackFrame, is_jdk_name};
 pub use frame_fold::{FoldedFrames, FoldedLine, FrameDisplay, MIN_TRACE_LINES, shorten_trace};
-pub use heap_estimates::{HeapAmount, HeapEstimates, read_heap_interval};
+pub use heap_estimates::{HeapAmount, HeapEstimates};
 pub use idle::{IdleContexts, find_idle_contexts};
 pub use kinds::{ALLOC, ALLOCATION, EventTypeTable, HEAP, KindTotal, LEAK, TypeInfo};
 pub use leaks::{LeakAnalysis, LeakFinding, LeakSuspect, SuspectVerdict, analyze_leaks};
