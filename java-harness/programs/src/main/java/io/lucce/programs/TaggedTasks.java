@@ -230,12 +230,13 @@ public final class TaggedTasks {
         for (int n = 0; n < 15; n++) {
             String name = "scope=s" + n % 2;
             String scoped = follows ? name : "worker=w";
+            String both = follows ? name + ", step=i" : "step=i, worker=w";
             try (CallContext.Tag tag = CallContext.tag("scope", "s" + n % 2)) {
                 CallContext.Scope scope = CallContext.Scope.capture();
                 queue.put(scope.wrap(() -> {
                     count(scoped);
                     try (CallContext.Tag inner = CallContext.tag("step", "i")) {
-                        count(scoped + ", step=i");
+                        count(both);
                     }
                 }));
                 queue.put(scope.wrap(() -> {
