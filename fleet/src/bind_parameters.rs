@@ -134,7 +134,7 @@ fn parameter_aliases(plan: &LogicalPlan) -> Result<BTreeSet<String>> {
 #[cfg(test)]
 mod bind_parameters_tests {
     use super::*;
-    use crate::engine::parameters_row;
+    use crate::engine::{parameters_row, register_views};
     use crate::layout::DatasetTable;
     use crate::questions::{ALL, Question};
     use arrow::array::RecordBatch;
@@ -162,6 +162,7 @@ mod bind_parameters_tests {
         let row = parameters_row(given).unwrap();
         table(PARAMETER_TABLE, row.schema(), vec![row]);
         let runtime = tokio::runtime::Runtime::new().unwrap();
+        runtime.block_on(register_views(&context)).unwrap();
         let frame = runtime.block_on(context.sql(sql)).unwrap();
         frame.into_unoptimized_plan()
     }

@@ -103,10 +103,7 @@ impl QueryEngine {
                 .collect();
             register_table(&context, table.name(), table.schema(), paths)?;
         }
-        for DerivedView { name, sql } in &DERIVED_VIEWS {
-            let view = runtime.block_on(context.sql(sql))?.into_view();
-            context.register_table(TableReference::bare(*name), view)?;
-        }
+        runtime.block_on(register_views(&context))?;
         Ok(QueryEngine {
             context,
             limits: limits.clone(),
@@ -333,6 +330,15 @@ fn create_context(
         .with_default_features()
         .with_physical_optimizer_rules(one_row_joins::optimizer_rules());
     Ok(SessionContext::new_with_state(state.build()))
+}
+
+/// Adds the views over the tables of the dataset.
+pub async fn register_views(context: &SessionContext) -> Result<(), FleetError> {
+    for DerivedView { name, sql } in &DERIVED_VIEWS {
+        let view = context.sql(sql).await?.into_view();
+        context.register_table(TableReference::bare(*name), view)?;
+    }
+    Ok(())
 }
 
 fn register_table(

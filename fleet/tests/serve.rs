@@ -134,7 +134,7 @@ fn questions_are_answered_and_have_pages() {
         assert!(table.body.starts_with("+-"), "{target}: {}", table.body);
         let view = served.get(&target.replacen("/ask", "/view", 1));
         let expected = match question.name {
-            "coverage" | "per-request" | "through" => 404,
+            "coverage" | "per-request" | "requests" | "through" => 404,
             _ => 200,
         };
         assert_eq!(view.status, expected, "{target}: {}", view.body);
