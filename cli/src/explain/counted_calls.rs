@@ -13,6 +13,8 @@ use super::prepared_run::{EventSum, PathIndex, PreparedRun, RunContext};
 
 /// Entries of methods.
 pub const CALL: &str = "call";
+/// Calls of `System.gc()` alone.
+pub const COLLECTION_CALLS: &str = "call:java.lang.System.gc";
 
 /// Fewer collections of one line are no finding.
 pub const MIN_COLLECTIONS: u64 = 5;

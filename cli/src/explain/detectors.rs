@@ -7,7 +7,7 @@ use lucce_decoder::{ALLOC, LEAK, StackFrame, is_jdk_name};
 
 use super::allocation_rules::{ALLOCATIONS, find_wasteful_allocations};
 use super::counted_calls::{
-    self, CALL, find_collections, find_dropped_logging, find_generated_classes,
+    self, CALL, COLLECTION_CALLS, find_collections, find_dropped_logging, find_generated_classes,
 };
 use super::exceptions::{self, EXCEPTION, find_exceptions};
 use super::finding::{

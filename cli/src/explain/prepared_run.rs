@@ -15,6 +15,8 @@ use lucce_decoder::{
     TraceTree, find_idle_contexts, list_recorded_kinds, read_recorded_options, read_sampled_bytes,
 };
 
+use super::counted_calls::{CALL, COLLECTION_CALLS};
+
 /// A frame with its callers.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct PathIndex(u32);
@@ -176,12 +178,24 @@ impl<'f> PreparedRun<'f> {
             }
         }
         run.kinds.extend(list_recorded_kinds(profile));
-        let counted: Vec<&str> = run.totals.keys().copied().collect();
+        let options = read_recorded_options(profile);
+        if let Some(options) = &options
+            && options
+                .events
+                .methods()
+                .find_use("java.lang.System", "gc")
+                .is_some()
+        {
+            run.add_recorded_kind(COLLECTION_CALLS);
+        }
+        // Calls of named methods say nothing about calls of others.
+        let counted = run.totals.keys().copied().filter(|kind| *kind != CALL);
+        let counted: Vec<&str> = counted.collect();
         counted
             .into_iter()
             .for_each(|kind| run.add_recorded_kind(kind));
         run.sampled_bytes = read_sampled_bytes(profile);
-        run.is_partial = read_recorded_options(profile).is_some_and(|options| options.is_partial());
+        run.is_partial = options.is_some_and(|options| options.is_partial());
         let census = profile.followed_objects.last_census();
         run.set_max_heap_bytes(census.and_then(|census| census.record.max_bytes));
         run.duration_ns = measure_duration(profile).saturating_mul(1_000_000);
@@ -353,8 +367,6 @@ impl<'f> PreparedRun<'f> {
     }
 
     pub fn has_kind(&self, kind: &str) -> bool {
-        // The patterns of `call:METHODS` are no part of a kind in the log.
-        let kind = kind.split_once(':').map_or(kind, |(name, _)| name);
         self.kinds.contains(&kind)
     }
 

@@ -12,9 +12,9 @@ use serde::Serialize;
 
 use super::heap_column::{HeapTotals, format_estimate};
 use super::listing::ContextRows;
-use super::overview::RunOverview;
 use super::living_threads::LivingThreads;
 use super::lock_holders::LockHolders;
+use super::overview::RunOverview;
 use super::own_lines::OwnLines;
 use super::report_head::ReportHead;
 use super::totals::ReportTotals;

@@ -42,9 +42,9 @@ use super::{
 use context_report::{ContextReport, ReportBody};
 use heap_column::{HeapColumn, HeapTotals, RowOrder};
 use listing::ContextRows;
-use overview::{KindContexts, RunOverview, rows_of_others};
 use living_threads::LivingThreads;
 use lock_holders::LockHolders;
+use overview::{KindContexts, RunOverview, rows_of_others};
 use own_lines::{OwnLines, is_own_code_mixed};
 use totals::ReportTotals;
 
@@ -395,8 +395,7 @@ impl<'r> ReportRequest<'r> {
         if is_everything && LOCK_WAITS.is_kind(&kind.name) {
             // A context that the log does not explain is reported with the waits.
             let pairs = list_lock_pairs(profile).unwrap_or_default();
-            report.holders =
-                (pairs.waits > 0).then(|| LockHolders::new(profile, &pairs, args.top));
+            report.holders = (pairs.waits > 0).then(|| LockHolders::new(profile, &pairs, args.top));
         }
         let is_none = report.totals.count == 0 && report.idle.is_none();
         let mut out = lock_stdout();

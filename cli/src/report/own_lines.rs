@@ -86,10 +86,11 @@ impl<'r> OwnLines<'r> {
         let focused = focused.chain(sampled.iter().zip(&sampled_focus));
         let (groups, foreign) = group_contexts(profile, focused);
         let groups = groups.into_iter();
-        let groups =
-            groups.map(|(frame, group)| (frame, LineContexts::new(group, &order)));
+        let groups = groups.map(|(frame, group)| (frame, LineContexts::new(group, &order)));
         // A line may have samples alone: the compiler moved the allocation of another line there.
-        let mut groups: Vec<_> = groups.filter(|(_, group)| !group.exact.is_empty()).collect();
+        let mut groups: Vec<_> = groups
+            .filter(|(_, group)| !group.exact.is_empty())
+            .collect();
         groups.sort_by_cached_key(|(_, group)| {
             (
                 Reverse(group.amount),
