@@ -37,6 +37,7 @@ use super::{
 };
 use context_report::{ContextReport, ReportBody};
 use listing::ContextRows;
+pub use overview::is_costly_kind;
 use overview::{KindContexts, RunOverview, rows_of_others};
 use own_lines::{OwnLines, is_own_code_mixed};
 use totals::ReportTotals;
@@ -277,7 +278,8 @@ impl<'r> ReportRequest<'r> {
         let others = kinds
             .iter()
             .filter(|other| other.name != kind.name && !times.contains(&&*other.name));
-        let others: Vec<_> = others.collect();
+        let mut others: Vec<_> = others.collect();
+        others.sort_by_key(|kind| !is_costly_kind(kind));
         if others.is_empty() {
             return None;
         }
@@ -290,7 +292,10 @@ impl<'r> ReportRequest<'r> {
         };
         overview.add_kind(profile, &of, args, args.top);
         let first = overview.line_count();
-        let rows = rows_of_others(args.top, first, others.len());
+        let costly = others.iter().filter(|kind| is_costly_kind(kind)).count();
+        let most = args.top.div_ceil(2);
+        let used = first + costly * (1 + most);
+        let rest = rows_of_others(args.top, used, others.len() - costly);
         for kind in others {
             let filter = match args.idle.idle {
                 true => args.selection.event_filter(),
@@ -304,7 +309,12 @@ impl<'r> ReportRequest<'r> {
                 focus: &profile.find_focus(&ids),
                 sorted_by,
             };
-            overview.add_kind(profile, &of, args, if args.top == 0 { 0 } else { rows });
+            let rows = match args.top {
+                0 => 0,
+                _ if is_costly_kind(kind) => most,
+                _ => rest,
+            };
+            overview.add_kind(profile, &of, args, rows);
         }
         Some(overview)
     }
