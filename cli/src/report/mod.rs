@@ -44,6 +44,7 @@ use heap_column::{HeapColumn, HeapTotals, RowOrder};
 use listing::ContextRows;
 use living_threads::LivingThreads;
 use lock_holders::LockHolders;
+pub use overview::is_costly_kind;
 use overview::{KindContexts, RunOverview, rows_of_others};
 use own_lines::{OwnLines, is_own_code_mixed};
 use totals::ReportTotals;
@@ -298,6 +299,9 @@ impl<'r> ReportRequest<'r> {
             .filter(|other| other.name != kind.name && !times.contains(&&*other.name))
             .filter(|other| !is_companion_kind(&other.name) && other.name != HEAP.name);
         let others: Vec<_> = others.collect();
+            .filter(|other| other.name != kind.name && !times.contains(&&*other.name));
+        let mut others: Vec<_> = others.collect();
+        others.sort_by_key(|kind| !is_costly_kind(kind));
         if others.is_empty() {
             return None;
         }
@@ -311,7 +315,10 @@ impl<'r> ReportRequest<'r> {
         };
         overview.add_kind(profile, &of, args, args.top);
         let first = overview.line_count();
-        let rows = rows_of_others(args.top, first, others.len());
+        let costly = others.iter().filter(|kind| is_costly_kind(kind)).count();
+        let most = args.top.div_ceil(2);
+        let used = first + costly * (1 + most);
+        let rest = rows_of_others(args.top, used, others.len() - costly);
         for kind in others {
             let filter = match args.idle.idle {
                 true => args.selection.event_filter(),
@@ -327,7 +334,12 @@ impl<'r> ReportRequest<'r> {
                 whole: sorted_by.select_amount(totals.value, totals.count),
                 order: RowOrder::new(profile, (None, sorted_by), None),
             };
-            overview.add_kind(profile, &of, args, if args.top == 0 { 0 } else { rows });
+            let rows = match args.top {
+                0 => 0,
+                _ if is_costly_kind(kind) => most,
+                _ => rest,
+            };
+            overview.add_kind(profile, &of, args, rows);
         }
         Some(overview)
     }

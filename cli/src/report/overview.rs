@@ -27,6 +27,11 @@ const OWN_OBJECTS: usize = 4;
 /// Rows of each further kind, at least.
 const LEAST_ROWS: usize = 2;
 
+/// Whether events of this kind cost the program time by themselves: these come first, with more rows.
+pub fn is_costly_kind(kind: &KindTotal) -> bool {
+    ["lock", "exception"].contains(&kind.name.as_str())
+}
+
 /// The leading lines of own code, by kind.
 pub struct RunOverview {
     kinds: Vec<KindOverview>,

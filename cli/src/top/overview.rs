@@ -8,6 +8,7 @@ use lucce_decoder::escape::EscapedText;
 use lucce_decoder::{ALLOC, CodeOrigin, GroupBy, GroupKey, KindTotal, MergedCounter, TreeFrameKey};
 
 use super::super::output::percent_of;
+use super::super::report::is_costly_kind;
 use super::rows::{TopRow, TopView, build_rows, format_rate};
 use super::sampler::SampleWindow;
 
@@ -46,7 +47,7 @@ fn build_overview(window: &SampleWindow, view: &TopView) -> Option<Vec<TopRow>> 
     let mut kinds: Vec<_> = totals
         .filter(|kind| !times.contains(&&*kind.name))
         .collect();
-    kinds.sort_by_key(|kind| kind.name != window.main_kind);
+    kinds.sort_by_key(|kind| (kind.name != window.main_kind, !is_costly_kind(kind)));
     let mut rows = Vec::new();
     let mut listed = 0;
     for kind in kinds {
