@@ -99,7 +99,7 @@ pub static DETECTORS: [Detector; 9] = [
         summary: "System.gc() called again and again",
         threshold: "5 calls of one line",
         advice: counted_calls::GC_ADVICE,
-        kinds: &[CALL],
+        kinds: &[COLLECTION_CALLS, CALL],
         find: find_collections,
     },
     Detector {

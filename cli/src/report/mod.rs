@@ -298,8 +298,6 @@ impl<'r> ReportRequest<'r> {
             .iter()
             .filter(|other| other.name != kind.name && !times.contains(&&*other.name))
             .filter(|other| !is_companion_kind(&other.name) && other.name != HEAP.name);
-        let others: Vec<_> = others.collect();
-            .filter(|other| other.name != kind.name && !times.contains(&&*other.name));
         let mut others: Vec<_> = others.collect();
         others.sort_by_key(|kind| !is_costly_kind(kind));
         if others.is_empty() {
