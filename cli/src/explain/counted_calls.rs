@@ -9,12 +9,7 @@ use lucce_decoder::{ALLOC, StackFrame};
 use super::finding::{
     ContextSums, Finding, FindingCost, SourceLine, per_run, share_of, through_pattern,
 };
-use super::prepared_run::{EventSum, PathIndex, PreparedRun, RunContext};
-
-/// Entries of methods.
-pub const CALL: &str = "call";
-/// Calls of `System.gc()` alone.
-pub const COLLECTION_CALLS: &str = "call:java.lang.System.gc";
+use super::prepared_run::{CALL, EventSum, PathIndex, PreparedRun, RunContext};
 
 /// Fewer collections of one line are no finding.
 pub const MIN_COLLECTIONS: u64 = 5;

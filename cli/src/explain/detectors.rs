@@ -6,14 +6,12 @@ use lucce_command::{format_plural, percent_of};
 use lucce_decoder::{ALLOC, LEAK, StackFrame, is_jdk_name};
 
 use super::allocation_rules::{ALLOCATIONS, find_wasteful_allocations};
-use super::counted_calls::{
-    self, CALL, COLLECTION_CALLS, find_collections, find_dropped_logging, find_generated_classes,
-};
+use super::counted_calls::{self, find_collections, find_dropped_logging, find_generated_classes};
 use super::exceptions::{self, EXCEPTION, find_exceptions};
 use super::finding::{
     ContextSums, Finding, FindingCost, SourceLine, per_run, share_of, through_pattern,
 };
-use super::prepared_run::{LeakedObjects, PreparedRun, RunContext};
+use super::prepared_run::{CALL, COLLECTION_CALLS, LeakedObjects, PreparedRun, RunContext};
 use super::repeated_calls::find_repeated_calls;
 use crate::amounts::format_amount;
 

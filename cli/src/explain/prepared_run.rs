@@ -15,7 +15,10 @@ use lucce_decoder::{
     TraceTree, find_idle_contexts, list_recorded_kinds, read_recorded_options, read_sampled_bytes,
 };
 
-use super::counted_calls::{CALL, COLLECTION_CALLS};
+/// Entries of methods.
+pub const CALL: &str = "call";
+/// Calls of `System.gc()` alone.
+pub const COLLECTION_CALLS: &str = "call:java.lang.System.gc";
 
 /// A frame with its callers.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
