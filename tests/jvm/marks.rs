@@ -76,6 +76,10 @@ fn counts_phases(setup: &'static Setup, jdk: &'static Jdk, end: End) -> Checked 
     };
     let java = Java::new(setup, jdk, &format!("marks-{}-{way}", jdk.version));
     let folder = java.folder().to_string_lossy().into_owned();
+    // Of an earlier run that failed.
+    for name in ["warm", "reset", "end"] {
+        let _ = fs::remove_file(java.folder().join(name));
+    }
     let java = java
         .agent("events=alloc+exception,verify=1")
         .main(["Phases", &folder]);
