@@ -200,7 +200,7 @@ fn all(setup: &'static Setup) -> Vec<Test> {
 }
 
 /// Modules whose tests depend on the JDK beside virtual threads.
-const DIFFERENT: [&str; 22] = [
+const DIFFERENT: [&str; 23] = [
     "attach",
     "cache",
     "classes",

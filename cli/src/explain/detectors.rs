@@ -1,17 +1,15 @@
 //! The table of detectors, and the detectors of locks, leaks and threads.
 
-use std::collections::HashMap;
-
 use lucce_command::{format_plural, percent_of};
 use lucce_decoder::{ALLOC, LEAK, StackFrame, is_jdk_name};
+use lucce_options::kinds::LOCK_WAITS;
 
 use super::allocation_rules::{ALLOCATIONS, find_wasteful_allocations};
+use super::contention::{self, find_contention};
 use super::counted_calls::{self, find_collections, find_dropped_logging, find_generated_classes};
 use super::exceptions::{self, EXCEPTION, find_exceptions};
-use super::finding::{
-    ContextSums, Finding, FindingCost, SourceLine, per_run, share_of, through_pattern,
-};
-use super::prepared_run::{CALL, COLLECTION_CALLS, LeakedObjects, PreparedRun, RunContext};
+use super::finding::{ContextSums, Finding, FindingCost, per_run, share_of, through_pattern};
+use super::prepared_run::{CALL, COLLECTION_CALLS, LeakedObjects, PreparedRun};
 use super::repeated_calls::find_repeated_calls;
 use crate::amounts::format_amount;
 
@@ -29,9 +27,6 @@ pub struct Detector {
     pub find: for<'f> fn(&PreparedRun<'f>) -> Vec<Finding<'f>>,
 }
 
-const LOCK: &str = "lock";
-/// Holders of contended locks. The context is the holder's; the detail is the wait's, with the context that waits.
-const LOCK_HOLDER: &str = "lock-holder";
 const THREAD: &str = "thread";
 
 /// All detectors.
@@ -64,8 +59,8 @@ pub static DETECTORS: [Detector; 9] = [
         name: "lock",
         summary: "a monitor or lock at which own lines wait for each other",
         threshold: "10 waits, 50 ms in sum",
-        advice: LOCK_ADVICE,
-        kinds: &[LOCK],
+        advice: contention::ADVICE,
+        kinds: &[LOCK_WAITS.name],
         find: find_contention,
     },
     Detector {
@@ -110,115 +105,8 @@ pub static DETECTORS: [Detector; 9] = [
     },
 ];
 
-const LOCK_ADVICE: &str =
-    "Hold the lock for less: move slow calls out of it, or split what it protects.";
 const LEAK_ADVICE: &str = "Remove what is not needed, or bound the collection that holds it.";
 const THREAD_ADVICE: &str = "Keep one pool for all requests.";
-
-/// Shorter waits in sum are no finding.
-const MIN_WAIT_NS: u64 = 50_000_000;
-/// The class of the VM's locks of class initialization: each is waited for once.
-const INITIALIZATION_LOCK: &str = "int[]";
-/// Fewer waits are no finding.
-const MIN_WAITS: u64 = 10;
-/// Frames of the JDK between an own line and a monitor of a class that the line uses, such as a synchronized collection.
-const MAX_MONITOR_DEPTH: usize = 3;
-
-/// Lines of own code that wait for a monitor or lock which another thread holds.
-fn find_contention<'f>(run: &PreparedRun<'f>) -> Vec<Finding<'f>> {
-    let sums = ContextSums::from_contexts(run.contexts_of_kind(LOCK), |context| {
-        let monitor = contended_lock(run, context)?;
-        Some((monitor, run.source_line(context.path)?))
-    });
-    let lines = sums.into_sorted();
-    let holders = find_holders(run);
-    let groups = lines.chunk_by(|a, b| a.0.0 == b.0.0);
-    let findings = groups.filter_map(|group| {
-        let most = group.iter().max_by_key(|(_, sum)| sum.sum.value)?;
-        let ((monitor, _), largest) = most;
-        let count: u64 = group.iter().map(|(_, sum)| sum.sum.count).sum();
-        let wait: u64 = group.iter().map(|(_, sum)| sum.sum.value).sum();
-        if wait < MIN_WAIT_NS || count < MIN_WAITS {
-            return None;
-        }
-        let place = run.place_frame(largest.path)?;
-        let others = group.iter().filter(|(_, sum)| sum.path != largest.path);
-        let others: Vec<String> = others
-            .filter_map(|(_, sum)| Some(run.place_frame(sum.path)?.to_string()))
-            .collect();
-        let also = match others.is_empty() {
-            true => String::new(),
-            false => format!(", also at {}", others.join(", ")),
-        };
-        Some(Finding {
-            detector: "lock",
-            sentence: format!(
-                "{} for {monitor}: {} in sum{also}{}",
-                format_plural(count, "wait"),
-                format_amount(wait as f64, "ns"),
-                holders.get(monitor).map(String::as_str).unwrap_or_default()
-            ),
-            count,
-            counted: format!("waits to acquire locks of class {monitor}"),
-            cost: FindingCost {
-                share: share_of(wait, run.duration_ns()),
-                text: format!(
-                    "{:.1}% of the run's time, over all threads",
-                    percent_of(wait, run.duration_ns())
-                ),
-            },
-            place,
-            path: largest.path,
-            advice: LOCK_ADVICE.into(),
-            command: format!("report --event lock --through {}", through_pattern(place)),
-        })
-    });
-    findings.collect()
-}
-
-/// For each class of locks, the line that held them longest while others waited: `, held at … for 50.0 ms`. It is an own
-/// line, or the innermost frame of a holder without own code.
-fn find_holders<'f>(run: &PreparedRun<'f>) -> HashMap<&'f str, String> {
-    let sums = ContextSums::from_contexts(run.contexts_of_kind(LOCK_HOLDER), |context| {
-        let (wait, _waiting) = context.detail.rsplit_once(' ')?;
-        let (monitor, _) = wait.rsplit_once(" (")?;
-        let place = run.place_frame(context.path);
-        let place = place.or_else(|| run.frame(context.path))?;
-        Some((monitor, SourceLine::from_frame(place)))
-    });
-    let sums = sums.into_sorted();
-    let groups = sums.chunk_by(|a, b| a.0.0 == b.0.0);
-    let holders = groups.filter_map(|group| {
-        let ((monitor, _), longest) = group.iter().max_by_key(|(_, sum)| sum.sum.value)?;
-        let place = run.place_frame(longest.path);
-        let place = place.or_else(|| run.frame(longest.path))?;
-        let time = format_amount(longest.sum.value as f64, "ns");
-        Some((*monitor, format!(", held at {place} for {time}")))
-    });
-    holders.collect()
-}
-
-/// The class of the lock that own code waits to acquire, itself or by the JDK's class that it calls. Waiting for a condition
-/// or for work is no contention, and a lock deep inside the JDK is none of the program's.
-fn contended_lock<'f>(run: &PreparedRun<'f>, context: &RunContext<'f>) -> Option<&'f str> {
-    if !run.is_direct(context.path) {
-        return None;
-    }
-    if let Some(monitor) = context.detail.strip_suffix(" (enter)") {
-        let depth = run.frames_between(context.path).count();
-        let is_own = depth <= MAX_MONITOR_DEPTH && monitor != INITIALIZATION_LOCK;
-        return is_own.then_some(monitor);
-    }
-    let parked = context.detail.strip_suffix(" (park)")?;
-    let is_lock = parked.starts_with("java.util.concurrent.locks.Reentrant");
-    let parks = |frame: &StackFrame| {
-        let packages = ["java.util.concurrent.locks.", "jdk.internal.misc."];
-        packages
-            .iter()
-            .any(|package| frame.class.starts_with(package))
-    };
-    (is_lock && run.frames_between(context.path).all(parks)).then_some(parked)
-}
 
 /// One finding for each line of own code, whatever the types of its objects.
 fn find_leaks<'f>(run: &PreparedRun<'f>) -> Vec<Finding<'f>> {

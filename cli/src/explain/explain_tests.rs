@@ -1,6 +1,7 @@
 //! Each detector with runs that it must report, and with near misses that it must not.
 
-use lucce_decoder::{CodeOrigin, StackFrame};
+use lucce_contentid::StackId;
+use lucce_decoder::{CodeOrigin, ContextId, LockPair, LockPairs, StackFrame, StackTrace};
 
 use super::allocation_rules::find_wasteful_allocations;
 use super::detectors::DETECTORS;
@@ -658,39 +659,64 @@ fn generated_classes_are_found() {
     assert_eq!(counts("classes", &calls), [(100, at_line())]);
 }
 
+fn pair(lock: &str, waiting: &str, holder: &str, ms: u64) -> LockPair {
+    let trace = |text| StackTrace {
+        id: ContextId::UNKNOWN,
+        stack: StackId::EMPTY,
+        allocated: None,
+        frames: vec![frame(text)],
+    };
+    LockPair {
+        lock: lock.into(),
+        waiting: trace(waiting),
+        holder: trace(holder),
+        waits: 5,
+        held_ns: ms * 1_000_000,
+    }
+}
+
 #[test]
-fn the_holder_of_a_lock_is_named() {
-    let wait = row(
-        "lock",
-        "app.Stock (enter)",
-        (10, 60_000_000),
-        &[ENTRY, LINE],
-    );
-    let holder =
-        |detail, ms: u64, line| row("lock-holder", detail, (5, ms * 1_000_000), &[ENTRY, line]);
-    let rows = [
-        wait,
-        holder(
-            "app.Stock (enter) 0000000000000007",
-            10,
-            "own:app.Stock.a:3",
-        ),
-        holder(
-            "app.Stock (enter) 0000000000000008",
-            50,
-            "own:app.Stock.b:4",
-        ),
-        holder(
-            "app.Other (enter) 0000000000000007",
-            90,
-            "own:app.Stock.c:5",
-        ),
-    ];
-    let run = prepare(&rows);
-    let sentence = &find("lock", &run)[0].sentence;
+fn locks_of_one_class_are_told_apart_by_their_holders() {
+    const OBJECT: &str = "java.lang.Object";
+    let (other, holder) = ("own:app.Stock.left:20", "own:app.Stock.flush:4");
+    let wait = |line| {
+        let detail = "java.lang.Object (enter)";
+        row("lock", detail, (10, 60_000_000), &[ENTRY, line])
+    };
+    let rows = [wait(LINE), wait(other)];
+    // Without holders, nothing says that the lock is the same.
+    assert_eq!(find("lock", &prepare(&rows)).len(), 2);
+    let find_with = |pairs: Vec<LockPair>| {
+        let mut run = prepare(&rows);
+        run.set_lock_pairs(LockPairs {
+            pairs,
+            ..LockPairs::default()
+        });
+        let found = find("lock", &run).into_iter();
+        let mut found: Vec<_> = found.map(|finding| finding.sentence).collect();
+        found.sort_by_key(|sentence| !sentence.contains("held"));
+        found
+    };
+    // Two locks: one has a holder.
+    let found = find_with(vec![
+        pair(OBJECT, LINE, holder, 50),
+        pair("app.Other", other, "own:app.Stock.c:5", 90),
+    ]);
+    let waits = "10 waits for java.lang.Object: 60.0 ms in sum";
+    let held = format!("{waits}, held at app.Stock.flush(F.java:4) for 50.0 ms");
+    assert_eq!(found, [held, waits.to_owned()]);
+    // One lock: both wait for one holder.
+    let found = find_with(vec![
+        pair(OBJECT, LINE, holder, 50),
+        pair(OBJECT, other, holder, 40),
+    ]);
+    let [found] = &found[..] else {
+        panic!("{found:?}");
+    };
     assert!(
-        sentence.ends_with("60.0 ms in sum, held at app.Stock.b(F.java:4) for 50.0 ms"),
-        "{sentence}"
+        found.starts_with("20 waits for java.lang.Object: 120.0 ms in sum, also at ")
+            && found.ends_with(", held at app.Stock.flush(F.java:4) for 50.0 ms"),
+        "{found}"
     );
 }
 

@@ -3,10 +3,11 @@
 //! ```text
 //! log ─► PreparedRun: contexts with own lines and entries ─► DETECTORS ─► findings, by cost ─► text, JSON, page
 //! ```
-//! Reading order: `prepared_run`, `finding`, `detectors` (the table), `repeated_calls`, `exceptions`, `allocation_rules`,
+//! Reading order: `prepared_run`, `finding`, `detectors` (the table), `repeated_calls`, `contention`, `exceptions`, `allocation_rules`,
 //! `counted_calls`, `explanation`, `page`.
 
 mod allocation_rules;
+mod contention;
 mod counted_calls;
 mod detectors;
 mod exceptions;

@@ -11,8 +11,9 @@ use std::iter::successors;
 
 use lucce_callgraph::ContextFrame;
 use lucce_decoder::{
-    ALLOC, CodeOrigin, ContextId, ContextList, LeakAnalysis, Profile, StackFrame, TraceId,
-    TraceTree, find_idle_contexts, list_recorded_kinds, read_recorded_options, read_sampled_bytes,
+    ALLOC, CodeOrigin, ContextId, ContextList, LeakAnalysis, LockPairs, Profile, StackFrame,
+    TraceId, TraceTree, find_idle_contexts, list_lock_pairs, list_recorded_kinds,
+    read_recorded_options, read_sampled_bytes,
 };
 
 /// Entries of methods.
@@ -102,6 +103,8 @@ pub struct PreparedRun<'f> {
     totals: BTreeMap<&'f str, EventSum>,
     entries: HashMap<EntryMethod<'f>, EntryRuns<'f>>,
     leaks: Vec<LeakedObjects<'f>>,
+    /// Who waits for whom.
+    lock_pairs: LockPairs,
     /// Kinds that the run was to record, or has events of.
     kinds: Vec<&'f str>,
     /// The mean number of bytes between two sampled allocations, if they were sampled.
@@ -201,8 +204,15 @@ impl<'f> PreparedRun<'f> {
         run.is_partial = options.is_some_and(|options| options.is_partial());
         let census = profile.followed_objects.last_census();
         run.set_max_heap_bytes(census.and_then(|census| census.record.max_bytes));
+        // A context that the log does not explain has no holder.
+        run.lock_pairs = list_lock_pairs(profile).unwrap_or_default();
         run.duration_ns = measure_duration(profile).saturating_mul(1_000_000);
         run
+    }
+
+    #[cfg(test)]
+    pub(super) fn set_lock_pairs(&mut self, pairs: LockPairs) {
+        self.lock_pairs = pairs;
     }
 
     pub(super) fn set_max_heap_bytes(&mut self, bytes: Option<u64>) {
@@ -355,6 +365,10 @@ impl<'f> PreparedRun<'f> {
         self.contexts
             .iter()
             .filter(move |context| context.kind == kind)
+    }
+
+    pub fn lock_pairs(&self) -> &LockPairs {
+        &self.lock_pairs
     }
 
     pub fn leaks(&self) -> &[LeakedObjects<'f>] {

@@ -32,7 +32,7 @@ public final class LucceRtObjects {
 
     /** For methods without a call before. */
     @Hidden @DontInline
-    public static void countObject(Object a, int site) {
+    private static void countObject(Object a, int site) {
         if (LIVE && a != null) countByClass(a, a.getClass(), -1, enter(), site, 0);
     }
 
