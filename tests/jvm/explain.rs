@@ -83,7 +83,7 @@ const SMALL_FAULTS: [(&str, &str, &str); 22] = [
         "parse",
         "150 × java.lang.NumberFormatException thrown, caught and dropped at ",
     ),
-    ("classes", "defineClasses", "150 hidden classes defined"),
+    ("classes", "defineClasses", " hidden classes defined"),
     ("gc", "collect", "6 calls of System.gc()"),
     (
         "logging",

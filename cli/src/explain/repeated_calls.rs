@@ -176,7 +176,10 @@ fn count_runs(
         return Some(CountedRuns {
             count: runs.sum.count,
             samples: run.sample_count(runs.sum),
-            counted: format!("{} made at {place}", runs.detail),
+            counted: match runs.detail {
+                "" => format!("events at {place}"),
+                detail => format!("{detail} made at {place}"),
+            },
         });
     }
     let others = lines

@@ -21,7 +21,7 @@ import java.util.regex.Pattern;
 /** One method for each fault that {@code lucce explain} finds. {@link Cures} does the same work without the faults. */
 public final class Faults {
     /** Faults that are found by their share of bytes allocate this much. */
-    static final long BYTES = 2 << 20;
+    static final long BYTES = 4 << 20;
     /** More than the least number of each fault that is found by its number. */
     static final int TIMES = 150;
 
