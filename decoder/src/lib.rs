@@ -134,7 +134,7 @@ pub use sufficiency::{
 };
 pub use symbols::{SymbolsExtract, is_symbols};
 pub use tags::{
-    UNTAGGED, check_tags, find_thread_tags, format_tags, format_thread_tags, has_tags, keep_tagged,
-    threads_with_tags,
+    UNTAGGED, check_tags, find_thread_tags, format_tags, format_thread_tags, has_requests,
+    has_tags, keep_tagged, threads_with_tags,
 };
 pub use traces::{FrameList, TraceId, TraceSums, TraceTree, TraceVisit};

@@ -28,6 +28,13 @@ pub fn has_tags(profile: &Profile) -> bool {
     !profile.tags.is_empty()
 }
 
+/// Whether any events belong to a request.
+#[must_use]
+pub fn has_requests(profile: &Profile) -> bool {
+    let key = REQUEST_TAG.trim_end_matches('=');
+    profile.tags.values().any(|tags| tags.contains_key(key))
+}
+
 /// The tags of a thread id's events, as `endpoint=/search, tenant=a`.
 #[must_use]
 pub fn format_thread_tags(profile: &Profile, thread: ThreadId) -> String {

@@ -22,8 +22,8 @@ use std::path::PathBuf;
 
 use lucce_decoder::{
     ALLOC, ContextFocus, ContextList, EventContext, FrameDisplay, GroupBy, HEAP, KindDescriptor,
-    KindTotal, Measure, MergedCounter, MergedProfile, Profile, compute_coverage, list_lock_pairs,
-    list_recorded_kinds, list_started_threads, read_heap_interval,
+    KindTotal, Measure, MergedCounter, MergedProfile, Profile, compute_coverage, has_requests,
+    list_lock_pairs, list_recorded_kinds, list_started_threads, read_heap_interval,
 };
 use lucce_options::kinds::{LOCK_WAITS, THREAD, is_companion_kind};
 
@@ -397,7 +397,12 @@ impl<'r> ReportRequest<'r> {
         let is_whole = is_whole && ALLOC.is_kind(&kind.name);
         report.coverage = is_whole.then(|| compute_coverage(profile).ok()).flatten();
         report.idle = (idle.contexts > 0).then_some(idle);
-        let is_everything = !args.counted.stream && args.selection.is_whole_kind();
+        // Pairs and living threads are of the whole run.
+        let is_everything = !args.counted.stream
+            && args.selection.is_whole_kind()
+            && !self.filter.has_patterns()
+            && !profile.is_restricted()
+            && profile.interval.is_none();
         if is_everything && THREAD.name == kind.name {
             let threads = list_started_threads(profile).ok().flatten();
             report.threads = threads.map(|of| LivingThreads::new(profile, &of, args.top));
@@ -416,6 +421,10 @@ impl<'r> ReportRequest<'r> {
         out.flush()?;
         if is_none && kind.count > 0 {
             warn_about_patterns(args, kind);
+        }
+        if args.by == Some(GroupBy::Request) && !has_requests(profile) {
+            let text = "no event has a request: record with requests=auto";
+            print_diagnostic(prefix_path(&args.file, text));
         }
         Ok(report_contexts_damage(
             &args.file,
