@@ -61,10 +61,14 @@ impl Profile {
             // What lives is known of the end alone.
             self.followed_objects = FollowedObjects::default();
             self.events = self.events.limit_to(&until.events);
+            self.lock_holders = self.lock_holders.limit_to(&until.events);
         }
         if let Some(since) = since {
             self.events = self.events.subtract_earlier(&since.events);
+            self.lock_holders = self.lock_holders.subtract_earlier(&since.events);
         }
+        // The longest of a run may be outside of the interval.
+        self.longest_values.clear();
         let moment = |mark: &RunMark| mark.moment.clone();
         self.interval = Some(RunInterval {
             since: since.map(moment),

@@ -397,13 +397,12 @@ impl<'r> ReportRequest<'r> {
         let is_whole = is_whole && ALLOC.is_kind(&kind.name);
         report.coverage = is_whole.then(|| compute_coverage(profile).ok()).flatten();
         report.idle = (idle.contexts > 0).then_some(idle);
-        // Pairs and living threads are of the whole run.
         let is_everything = !args.counted.stream
             && args.selection.is_whole_kind()
             && !self.filter.has_patterns()
-            && !profile.is_restricted()
-            && profile.interval.is_none();
-        if is_everything && THREAD.name == kind.name {
+            && !profile.is_restricted();
+        // Threads live at the end of the run.
+        if is_everything && profile.interval.is_none() && THREAD.name == kind.name {
             let threads = list_started_threads(profile).ok().flatten();
             report.threads = threads.map(|of| LivingThreads::new(profile, &of, args.top));
         }
