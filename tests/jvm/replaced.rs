@@ -117,6 +117,10 @@ fn has_same_stacks(java: &Java<'_>) -> Checked {
 fn logged_stacks(log: &Profile) -> Result<BTreeMap<String, u64>, String> {
     let mut stacks = BTreeMap::new();
     for context in log.list_contexts(&|_| ()).list {
+        // Handlers of exceptions are counted beside the exceptions.
+        if log.is_event_of_kind(context.event, "exception-catch") {
+            continue;
+        }
         let trace = log.decode_trace(context.id).map_err(|e| e.to_string())?;
         let is_own = |class: &str| class == "Replaced$Swap";
         if trace.frames.first().is_none_or(|leaf| !is_own(&leaf.class)) {

@@ -9,6 +9,9 @@ use serde::Serialize;
 use crate::amounts::format_amount;
 use crate::output::{format_plural, grouped};
 
+/// The part of `--top` that lists pairs in text.
+const TEXT_PART: usize = 5;
+
 /// Waits for locks with an owner, with the holders of the locks.
 #[derive(Serialize)]
 pub(super) struct LockHolders {
@@ -18,7 +21,9 @@ pub(super) struct LockHolders {
     known: u64,
     unknown: u64,
     pairs: Vec<LockPairRow>,
-    /// Number of pairs, of which the first are listed.
+    /// Number of pairs in text, and of all.
+    #[serde(skip)]
+    shown: usize,
     #[serde(skip)]
     different: usize,
 }
@@ -44,7 +49,7 @@ struct LockContext {
 }
 
 impl LockHolders {
-    /// `top`: maximum number of pairs; 0: all.
+    /// `top`: maximum number of pairs; 0: all. Text has fewer: the waits follow on the same screen.
     pub(super) fn new(profile: &Profile, pairs: &LockPairs, top: usize) -> LockHolders {
         let top = if top == 0 { usize::MAX } else { top };
         let rows = pairs.pairs.iter().take(top);
@@ -54,6 +59,11 @@ impl LockHolders {
             known: pairs.known,
             unknown: pairs.unknown(),
             pairs: rows.map(|pair| LockPairRow::new(profile, pair)).collect(),
+            shown: if top == usize::MAX {
+                top
+            } else {
+                top.div_ceil(TEXT_PART)
+            },
             different: pairs.pairs.len(),
         }
     }
@@ -62,21 +72,22 @@ impl LockHolders {
         let waits = format_plural(self.waits, "wait");
         let time = format_amount(self.nanos as f64, "ns");
         let [known, unknown] = [self.known, self.unknown].map(grouped);
+        let left = self.different.saturating_sub(self.shown);
+        let more = match left {
+            0 => String::new(),
+            left => format!("; {} more (--top 0)", format_plural(left as u64, "pair")),
+        };
         writeln!(
             out,
-            "who waits for whom: {waits} for locks, {time}; holder known of {known}, unknown of {unknown}"
+            "who waits for whom: {waits} for locks, {time}; holder known of {known}, unknown of {unknown}{more}"
         )?;
-        for row in &self.pairs {
+        for row in self.pairs.iter().take(self.shown) {
             let waits = format_plural(row.waits, "wait");
             let held = format_amount(row.held_nanos as f64, "ns");
             let (lock, sentence) = (EscapedText(&row.lock), &row.sentence);
             writeln!(out, "  {held}, {waits}: {sentence}, for {lock}")?;
         }
-        let left = self.different.saturating_sub(self.pairs.len());
-        if left > 0 {
-            writeln!(out, "  {} more (--top 0)", grouped(left as u64))?;
-        }
-        writeln!(out)
+        Ok(())
     }
 }
 

@@ -21,7 +21,7 @@ import java.util.regex.Pattern;
 /** One method for each fault that {@code lucce explain} finds. {@link Cures} does the same work without the faults. */
 public final class Faults {
     /** Faults that are found by their share of bytes allocate this much. */
-    static final long BYTES = 4 << 20;
+    static final long BYTES = 2 << 20;
     /** More than the least number of each fault that is found by its number. */
     static final int TIMES = 150;
 
@@ -54,13 +54,13 @@ public final class Faults {
         spend(12, Faults::box);
         spend(16, Faults::iterate);
         spend(8, Faults::capture);
-        spend(500, Faults::format);
+        spend(300, Faults::format);
         spend(40, Faults::add);
         spend(700, Faults::grow);
         spend(500, Faults::fillMap);
         spend(16, Faults::join);
         spend(16, Faults::emptyArray);
-        spend(24, Faults::emptyList);
+        spend(16, Faults::emptyList);
         spend(80, Faults::log);
         for (int n = 0; n < 16; n++) {
             buffer();
