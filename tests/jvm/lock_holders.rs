@@ -91,7 +91,9 @@ fn holders(setup: &Setup, jdk: &Jdk, (mode, flags, arguments, _): &Mode) -> Chec
     ensure(number("unknown") >= unknown.values().sum(), || {
         holders.to_string()
     })?;
-    let text = java.lucce().text(0, &["report", "--event", "lock", &log])?;
+    let text = java
+        .lucce()
+        .text(0, &["report", "--event", "lock", "--top", "0", &log])?;
     let says = "LockHolders.holdBlock(LockHolders.java:";
     ensure(
         text.contains("who waits for whom: ") && text.contains(says),
