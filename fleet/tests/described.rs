@@ -317,7 +317,7 @@ fn every_answer_is_as_described() {
         let name = format!("{} {}", operation.method, operation.path);
         let (target, told) = operation.send(&served, &right(operation.says, &number));
         // Rows without frames have no page.
-        let has_page = !["coverage", "per-request", "through"]
+        let has_page = !["coverage", "per-request", "requests", "through"]
             .map(|name| format!("/view/{name}"))
             .contains(&operation.path.to_owned());
         let expected = if has_page { 200 } else { 404 };
