@@ -125,7 +125,12 @@ fn pairs(report: &Value) -> Result<Pairs, String> {
 /// The innermost method of the program with this beginning, but not the one that all of its waits have.
 fn method(context: &Value, begin: &str) -> Option<String> {
     let frames = context["frames"].as_array()?;
-    let mut methods = frames.iter().filter_map(|frame| frame["method"].as_str());
+    let is_own = |frame: &&Value| {
+        let class = frame["class"].as_str();
+        class.is_some_and(|class| class.starts_with("LockHolders"))
+    };
+    let own = frames.iter().filter(is_own);
+    let mut methods = own.filter_map(|frame| frame["method"].as_str());
     let found = methods.find(|method| method.starts_with(begin) && *method != "await");
     found.map(str::to_owned)
 }
