@@ -66,16 +66,8 @@ pub fn run(args: &StreamArgs) -> Result<CommandStatus, CommandError> {
         )?;
     }
     let mut printed = PrintedEvents::default();
-    let mut damaged_at = None;
     loop {
         let stream = read_stream(&log)?;
-        // The file may have grown while it was read, so that its last block seems to end early.
-        let damage = stream.damage().map(|damage| damage.offset);
-        if args.follow && damage.is_some() && damage != damaged_at {
-            damaged_at = damage;
-            sleep(POLL_INTERVAL);
-            continue;
-        }
         let profile = args.selection.counts.classes.open_log(&log)?;
         let end = check_stream(&log, &profile, &stream)?;
         if !args.follow {

@@ -4,7 +4,8 @@
 //! advance is zeros. A sealed block must match its checksum.
 
 use std::collections::BTreeMap;
-use std::io::Read;
+use std::fs::File;
+use std::io::{Read, Seek};
 use std::path::Path;
 
 use lucce_tracelog::block_file::content_checksum;
@@ -49,6 +50,9 @@ struct BlockLocation {
     head: StreamBlockHeader,
 }
 
+/// Reads of a file that grows. A block may begin in what was read, and end in what was added since: then it seems damaged.
+const MAX_READS: usize = 4;
+
 impl EventStream {
     /// Reads a stream file into memory.
     ///
@@ -56,15 +60,17 @@ impl EventStream {
     /// See [`OpenError`]. Damage after the header is no error: see [`damage`](Self::damage).
     pub fn open(path: impl AsRef<Path>) -> Result<EventStream, OpenError> {
         let mut file = open_file(path)?;
-        let mut bytes = Vec::new();
-        file.by_ref().take(FILE_HEADER).read_to_end(&mut bytes)?;
+        let mut header = Vec::new();
+        file.by_ref().take(FILE_HEADER).read_to_end(&mut header)?;
         // The header is checked first, so that a huge foreign file is not read.
-        StreamHeader::decode(&bytes)?;
-        // A hole behind the last block is not read.
-        let end = data_end(&file)?;
-        file.take(end.saturating_sub(FILE_HEADER))
-            .read_to_end(&mut bytes)?;
-        Self::from_bytes(bytes)
+        StreamHeader::decode(&header)?;
+        for _ in 1..MAX_READS {
+            let (stream, end) = read_whole(&mut file)?;
+            if stream.damage.is_none() || data_end(&file)? <= end {
+                return Ok(stream);
+            }
+        }
+        read_whole(&mut file).map(|(stream, _)| stream)
     }
 
     /// Takes the bytes of a stream.
@@ -289,6 +295,15 @@ impl EventStream {
     fn is_thread(&self, number: u64) -> bool {
         (1..=self.threads.len() as u64).contains(&number)
     }
+}
+
+/// Reads a stream up to its last block. Returns also the offset of its end; a hole behind it is not read.
+fn read_whole(file: &mut File) -> Result<(EventStream, u64), OpenError> {
+    let end = data_end(file)?;
+    let mut bytes = Vec::new();
+    file.rewind()?;
+    file.take(end).read_to_end(&mut bytes)?;
+    Ok((EventStream::from_bytes(bytes)?, end))
 }
 
 /// Returns the bytes of a sealed block. `Ok(None)`: it is open.
