@@ -9,6 +9,7 @@ use lucce_callgraph::ContextId;
 use lucce_options::KindDescriptor;
 use lucce_options::kinds::{
     ALLOCATIONS, BYTES, FOLLOWED_OBJECTS, HEAP_SAMPLES, LIVE_OBJECTS, LOCK_HOLDERS, NANOS,
+    is_supplement_kind,
 };
 use lucce_tracelog::{EventType, EventTypeId, split_lock_holder_detail};
 
@@ -56,6 +57,18 @@ impl TypeInfo {
     pub fn is_time(&self) -> bool {
         self.unit == NANOS
     }
+}
+
+/// The kinds whose events are listed by themselves. Durations of events whose bytes are listed are no kind of their own.
+#[must_use]
+pub fn select_own_kinds(kinds: &[KindTotal]) -> Vec<&KindTotal> {
+    let times = kinds.iter().filter_map(|of| of.kind_descriptor().times);
+    let times: Vec<_> = times.collect();
+    let own = kinds.iter().filter(|kind| {
+        let name = kind.name.as_str();
+        !times.contains(&name) && !is_supplement_kind(name)
+    });
+    own.collect()
 }
 
 impl KindTotal {
@@ -175,5 +188,27 @@ mod kinds_tests {
         assert_eq!(readable_detail("[La/B; (clone)"), "a.B[] (clone)");
         assert_eq!(readable_detail("Lock of a; thing"), "Lock of a; thing");
         assert_eq!(readable_detail("read"), "read");
+    }
+
+    #[test]
+    fn kinds_that_say_more_about_others_are_not_listed() {
+        let kind = |name: &str| KindTotal {
+            name: name.into(),
+            unit: String::new(),
+            count: 1,
+        };
+        let kinds = [
+            "alloc",
+            "heap",
+            "exception",
+            "exception-catch",
+            "io",
+            "io-time",
+            "job",
+        ];
+        let kinds = kinds.map(kind);
+        let own = select_own_kinds(&kinds).into_iter();
+        let own: Vec<_> = own.map(|kind| kind.name.as_str()).collect();
+        assert_eq!(own, ["alloc", "exception", "io", "job"]);
     }
 }

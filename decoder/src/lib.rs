@@ -104,11 +104,14 @@ pub use frame::{CodeOrigin, StackFrame, is_jdk_name};
 pub use frame_fold::{FoldedFrames, FoldedLine, FrameDisplay, MIN_TRACE_LINES, shorten_trace};
 pub use heap_estimates::{HeapAmount, HeapEstimates};
 pub use idle::{IdleContexts, find_idle_contexts};
-pub use kinds::{ALLOC, ALLOCATION, EventTypeTable, HEAP, KindTotal, LEAK, TypeInfo};
+pub use kinds::{
+    ALLOC, ALLOCATION, EventTypeTable, HEAP, KindTotal, LEAK, TypeInfo, select_own_kinds,
+};
 pub use leaks::{LeakAnalysis, LeakFinding, LeakSuspect, SuspectVerdict, analyze_leaks};
 pub use lock_pairs::{LockPair, LockPairs, list_lock_pairs};
 pub use lucce_callgraph::{ContextId, DecodeError, MethodId, SiteId};
 pub use lucce_options::KindDescriptor;
+pub use lucce_options::kinds::is_supplement_kind;
 pub use lucce_stream::{EventStream, StreamEvent, events_path};
 pub use lucce_tracelog::{ContextNumber, EventTypeId, LogDamage, OpenError, RunId, ThreadId};
 pub use marks::{MarkedMoment, RunInterval, RunMark, RunMarks, START_NAME};

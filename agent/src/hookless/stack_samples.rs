@@ -10,7 +10,7 @@ use std::sync::Arc;
 use jvmti_bindings::sys::jni::{jclass, jobject};
 use lucce_callgraph::{ContextId, MethodId, SiteId};
 use lucce_jvmti::{FrameInfo, JniEnvironment, JvmError};
-use lucce_tracelog::{EventTypeId, RunId};
+use lucce_tracelog::{EventCounter, EventTypeId, RunId};
 
 use crate::core::VerifyCountdown;
 use crate::core::agent_use::AgentUseGuard;
@@ -322,12 +322,10 @@ impl HooklessThread {
         &mut self,
         env: JniEnvironment,
         thread: jobject,
-        (number, event): (ContextId, EventTypeId),
+        counter: (ContextId, EventTypeId),
         value: u64,
     ) -> Option<()> {
-        let agent = self.agent;
-        let counters = self.find_or_add_counters(env, thread)?;
-        counter_access::event_counter(agent.thread_parts(), counters, number, event)?
+        self.find_or_add_counter(env, thread, counter)?
             .count_event(value);
         Some(())
     }
@@ -337,14 +335,23 @@ impl HooklessThread {
         &mut self,
         env: JniEnvironment,
         thread: jobject,
-        (number, event): (ContextId, EventTypeId),
+        counter: (ContextId, EventTypeId),
         value: u64,
     ) -> Option<()> {
-        let agent = self.agent;
-        let counters = self.find_or_add_counters(env, thread)?;
-        counter_access::event_counter(agent.thread_parts(), counters, number, event)?
+        self.find_or_add_counter(env, thread, counter)?
             .keep_longest(value);
         Some(())
+    }
+
+    fn find_or_add_counter(
+        &mut self,
+        env: JniEnvironment,
+        thread: jobject,
+        (number, event): (ContextId, EventTypeId),
+    ) -> Option<&'static EventCounter> {
+        let agent = self.agent;
+        let counters = self.find_or_add_counters(env, thread)?;
+        counter_access::event_counter(agent.thread_parts(), counters, number, event)
     }
 
     /// Reads the VM's frames without the innermost `own`, innermost first.

@@ -192,10 +192,11 @@ pub fn transform_class(
     loader: jobject,
     (name, bytes): (&str, &[u8]),
 ) -> Option<Vec<u8>> {
-    let methods = HOOKS.lock().as_ref()?.methods.clone();
-    if !methods.matches_class(name) {
-        return None;
-    }
+    let methods = {
+        let hooks = HOOKS.lock();
+        let methods = hooks.as_ref().map(|hooks| &hooks.methods);
+        methods.filter(|of| of.matches_class(name)).cloned()?
+    };
     let class = ClassFile::parse(bytes).ok()?;
     let id = agent.core.loaders.loader_id(agent.core.jvmti, env, loader);
     let number = |method: &str, descriptor: &str, named: NamedMethodUse| {

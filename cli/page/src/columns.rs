@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use lucce_decoder::CallTree;
 use lucce_decoder::escape::EscapedText;
-use lucce_decoder::{CodeOrigin, FrameName, KindName, MergedNames};
+use lucce_decoder::{CodeOrigin, FrameName, KindName, MergedNames, is_supplement_kind};
 
 use super::heavy_nodes::HeavyNodes;
 
@@ -156,6 +156,8 @@ pub struct PageData {
 pub struct KindSums {
     pub name: String,
     pub unit: String,
+    /// Whether it says more about the events of another kind.
+    pub supplement: bool,
     pub count: Vec<u64>,
     pub value: Vec<u64>,
 }
@@ -243,6 +245,7 @@ impl KindSums {
         KindSums {
             name: plain_text(&kind.name),
             unit: plain_text(&kind.unit),
+            supplement: is_supplement_kind(&kind.name),
             count: vec![0; runs],
             value: vec![0; runs],
         }

@@ -24,8 +24,9 @@ use lucce_decoder::{
     ALLOC, ContextFocus, ContextList, EventContext, FrameDisplay, GroupBy, HEAP, KindDescriptor,
     KindTotal, Measure, MergedCounter, MergedProfile, Profile, compute_coverage, has_requests,
     list_lock_pairs, list_recorded_kinds, list_started_threads, read_heap_interval,
+    select_own_kinds,
 };
-use lucce_options::kinds::{LOCK_WAITS, THREAD, is_companion_kind};
+use lucce_options::kinds::{LOCK_WAITS, THREAD};
 
 use super::amounts::AmountFormat;
 use super::frame_args::FrameArgs;
@@ -289,16 +290,8 @@ impl<'r> ReportRequest<'r> {
             return None;
         }
         let kinds = profile.counted_kinds();
-        // Durations of events whose bytes are listed are no kind of their own.
-        let times: Vec<_> = kinds
-            .iter()
-            .filter_map(|of| of.kind_descriptor().times)
-            .collect();
-        let others = kinds
-            .iter()
-            .filter(|other| other.name != kind.name && !times.contains(&&*other.name))
-            .filter(|other| !is_companion_kind(&other.name) && other.name != HEAP.name);
-        let mut others: Vec<_> = others.collect();
+        let mut others = select_own_kinds(&kinds);
+        others.retain(|other| other.name != kind.name);
         others.sort_by_key(|kind| !is_costly_kind(kind));
         if others.is_empty() {
             return None;

@@ -5,7 +5,9 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use lucce_decoder::escape::EscapedText;
-use lucce_decoder::{ALLOC, CodeOrigin, GroupBy, GroupKey, KindTotal, MergedCounter, TreeFrameKey};
+use lucce_decoder::{
+    ALLOC, CodeOrigin, GroupBy, GroupKey, KindTotal, MergedCounter, TreeFrameKey, select_own_kinds,
+};
 
 use super::super::output::percent_of;
 use super::super::report::is_costly_kind;
@@ -38,15 +40,7 @@ fn build_overview(window: &SampleWindow, view: &TopView) -> Option<Vec<TopRow>> 
     if view.kind.is_some() || view.list != GroupBy::Context || !is_mixed() {
         return None;
     }
-    // Durations of events whose bytes are listed are no kind of their own.
-    let totals = window.totals.iter();
-    let times: Vec<_> = totals
-        .clone()
-        .filter_map(|of| of.kind_descriptor().times)
-        .collect();
-    let mut kinds: Vec<_> = totals
-        .filter(|kind| !times.contains(&&*kind.name))
-        .collect();
+    let mut kinds = select_own_kinds(&window.totals);
     kinds.sort_by_key(|kind| (kind.name != window.main_kind, !is_costly_kind(kind)));
     let mut rows = Vec::new();
     let mut listed = 0;

@@ -496,6 +496,13 @@ pub fn is_companion_kind(name: &str) -> bool {
     companions.iter().any(|kind| kind.is_kind(name))
 }
 
+/// Whether a kind in the log says more about the events of another kind, which are listed there: handlers of exceptions, or
+/// which allocations reached the heap.
+#[must_use]
+pub fn is_supplement_kind(name: &str) -> bool {
+    is_companion_kind(name) || HEAP_SAMPLES.is_kind(name)
+}
+
 /// Waiting threads. The VM reports monitors; calls that park a thread have hooks.
 pub static LOCK: EventKindInfo = EventKindInfo {
     name: "lock",

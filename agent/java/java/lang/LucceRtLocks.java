@@ -36,13 +36,13 @@ public final class LucceRtLocks {
     /** The current thread has just acquired the lock. */
     @Hidden @ForceInline
     public static void acquireLock(Object lock, long p, int site) {
-        if (LIVE && waits() != 0) reportAcquired(lock);
+        if (LIVE && waits() != 0) reportLock(lock, p, site, false);
     }
 
     /** The current thread, which holds the lock, releases it next. */
     @Hidden @ForceInline
     public static void releaseLock(Object lock, long p, int site) {
-        if (LIVE && waits() != 0) reportReleased(lock, p, site);
+        if (LIVE && waits() != 0) reportLock(lock, p, site, true);
     }
 
     /** The lock has another owner now. Only the owner changes it, and the lock is still taken. */
@@ -53,29 +53,12 @@ public final class LucceRtLocks {
 
     @Hidden @DontInline
     private static void reportOwner(Object lock, long p, int site) {
-        if (Memory.U.getReference(lock, Fields.OWNER) == null) {
-            reportReleased(lock, p, site);
-        } else {
-            reportAcquired(lock);
-        }
+        reportLock(lock, p, site, Memory.U.getReference(lock, Fields.OWNER) == null);
     }
 
+    /** Reports the lock to each wait for it. */
     @Hidden @DontInline
-    private static void reportAcquired(Object lock) {
-        Object[] locks = contended;
-        if (locks == null || lock == null) return;
-        long bits = waits();
-        for (int slot = 0; bits != 0; slot++, bits >>>= 1) {
-            if ((bits & 1) == 0) continue;
-            long turn = turnOf(slot);
-            if (locks[slot] != lock) continue;
-            Thread t = Thread.currentThread();
-            if (hasState(t)) noteAcquired(t.$lucceState, slot, turn);
-        }
-    }
-
-    @Hidden @DontInline
-    private static void reportReleased(Object lock, long p, int site) {
+    private static void reportLock(Object lock, long p, int site, boolean isReleased) {
         Object[] locks = contended;
         if (locks == null || lock == null) return;
         long bits = waits();
@@ -85,12 +68,21 @@ public final class LucceRtLocks {
             if (locks[slot] != lock) continue;
             Thread t = Thread.currentThread();
             if (!hasState(t)) continue;
-            // Out of scope the agent asks the VM for the context.
-            long number = site < 0 ? 0 : contextId(t, p, site);
-            if (number == 0 && site >= 0) continue;
-            noteReleased(t.$lucceState, slot, turn, number);
-            if (VERIFY && site >= 0) verifyContext(t, number, 0);
+            if (isReleased) {
+                countRelease(t, slot, turn, p, site);
+            } else {
+                noteAcquired(t.$lucceState, slot, turn);
+            }
         }
+    }
+
+    @Hidden
+    private static void countRelease(Thread t, int slot, long turn, long p, int site) {
+        // Out of scope the agent asks the VM for the context.
+        long number = site < 0 ? 0 : contextId(t, p, site);
+        if (number == 0 && site >= 0) return;
+        noteReleased(t.$lucceState, slot, turn, number);
+        if (VERIFY && site >= 0) verifyContext(t, number, 0);
     }
 
     /** Before the current thread parks: returns the slot of its wait for a lock with an owner, plus 1; 0: there is none. */

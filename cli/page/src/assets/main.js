@@ -406,14 +406,12 @@ function overview() {
 /** Lines of each list of the overview, where all lists fit one row and where they do not. */
 const FEW_LISTS = { most: 3, lines: 12 };
 const CARD_LINES = 5;
-/** Kinds that say more about the events of another kind. */
-const COMPANIONS = ["exception-catch", "heap"];
 
 /** The overview's first screen: the largest own lines of each kind, what lives, entries and requests, before the facts of the runs. */
 function ownCards(runs) {
   const { run } = state;
   const scale = scaleOf(run);
-  const byEvents = data.kinds.map((kind, at) => ({ at, count: kind.count[run], isFirst: at === state.kind })).filter(({ at, count }) => count > 0 && ![REQUEST, ...COMPANIONS].includes(data.kinds[at].name));
+  const byEvents = data.kinds.map((kind, at) => ({ at, count: kind.count[run], isFirst: at === state.kind })).filter(({ at, count }) => count > 0 && data.kinds[at].name !== REQUEST && !data.kinds[at].supplement);
   byEvents.sort((a, b) => b.isFirst - a.isFirst || b.count - a.count);
   const isFew = byEvents.length + 1 + (data.leaks?.alive ? 1 : 0) + (hasRequests() ? 1 : 0) <= FEW_LISTS.most;
   const ownCard = (...list) => largestRows(isFew ? FEW_LISTS.lines : CARD_LINES, ...list);
