@@ -297,12 +297,15 @@ impl EventStream {
     }
 }
 
-/// Reads a stream up to its last block. Returns also the offset of its end; a hole behind it is not read.
+/// Reads a stream up to its last block, and returns also the offset where its data end.
+///
+/// A block into which little was written ends in a hole, so one block more than the data is read of it.
 fn read_whole(file: &mut File) -> Result<(EventStream, u64), OpenError> {
     let end = data_end(file)?;
     let mut bytes = Vec::new();
     file.rewind()?;
-    file.take(end).read_to_end(&mut bytes)?;
+    file.take(end.saturating_add(LARGEST_BLOCK))
+        .read_to_end(&mut bytes)?;
     Ok((EventStream::from_bytes(bytes)?, end))
 }
 

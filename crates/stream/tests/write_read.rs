@@ -106,6 +106,23 @@ fn a_copy_ends_where_a_thread_begins_that_is_not_in_it() {
     assert!(stream.damage().is_some());
 }
 
+/// The last block of a running JVM's file ends in a hole: nothing was written there.
+#[test]
+fn the_last_block_may_end_in_a_hole() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.events");
+    let writer = StreamWriter::create(&path, &START, 1 << 30).unwrap();
+    let mut thread = Thread::start(&writer, 1, "main");
+    for n in 1..=100_000 {
+        assert!(thread.event(&writer, 1000 + n, 3, n, 0));
+        // A new block has one event, and a hole behind it.
+        if n % 64 == 0 {
+            let stream = EventStream::open(&path).unwrap();
+            assert_eq!((stream.damage(), stream.event_count()), (None, n));
+        }
+    }
+}
+
 #[test]
 fn the_file_keeps_its_limit_and_has_the_time_when_it_was_full() {
     const LIMIT: u64 = 256 << 10;
