@@ -226,14 +226,16 @@ public final class Faults {
         start.countDown();
         for (int n = 0; n < 40; n++) {
             synchronized (lock) {
-                pause();
+                pause(3);
             }
+            // Monitors are not fair: without a pause the same thread often has the lock again before the other wakes.
+            pause(1);
         }
     }
 
-    private static void pause() {
+    private static void pause(long millis) {
         try {
-            TimeUnit.MILLISECONDS.sleep(3);
+            TimeUnit.MILLISECONDS.sleep(millis);
         } catch (InterruptedException stopped) {
             throw new IllegalStateException(stopped);
         }
