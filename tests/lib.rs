@@ -6,7 +6,7 @@ mod run;
 mod setup;
 mod times;
 
-pub use lucce::Lucce;
+pub use lucce::{Lucce, head_and_tail};
 pub use run::{Ended, Java, LAB_OPTIONS};
 pub use setup::{Jdk, Setup};
 pub use times::Times;

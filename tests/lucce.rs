@@ -128,8 +128,8 @@ pub fn wait_with_output(mut child: Child) -> io::Result<Output> {
     })
 }
 
-/// Mismatches come first, the counts last.
-fn head_and_tail(text: &str) -> String {
+/// Shortens a long text: mismatches come first, the counts last.
+pub fn head_and_tail(text: &str) -> String {
     const HEAD: usize = 60;
     const TAIL: usize = 5;
     let lines: Vec<&str> = text.lines().collect();

@@ -69,9 +69,10 @@ mod walked;
 
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::{Mutex, PoisonError};
 
 use libtest_mimic::{Arguments, Failed, Trial};
-use lucce_tests::{Checked, Jdk, Setup, Times};
+use lucce_tests::{Checked, Jdk, Setup, Times, head_and_tail};
 
 /// A test and whether it is one of the quick ones.
 struct Test {
@@ -93,11 +94,31 @@ fn test(
 }
 
 impl Test {
-    fn trial(self, times: &'static Times) -> Trial {
+    fn trial(self, times: &'static Times, failures: &'static TestFailures) -> Trial {
         let name = self.name.clone();
         Trial::test(self.name, move || {
-            times.of(&name, self.run).map_err(Failed::from)
+            times.of(&name, self.run).map_err(|message| {
+                failures.add(&name, &message);
+                Failed::from(message)
+            })
         })
+    }
+}
+
+/// What the failed tests said.
+#[derive(Default)]
+struct TestFailures(Mutex<String>);
+
+impl TestFailures {
+    fn add(&self, name: &str, message: &str) {
+        let message = head_and_tail(message);
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.push_str(&format!("{name}: {message}\n"));
+    }
+
+    fn text(&self) -> String {
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.clone()
     }
 }
 
@@ -118,13 +139,17 @@ fn main() -> ExitCode {
         .filter(|test| test.quick || quick.is_empty());
     // The tests live as long as the process.
     let times = &*Box::leak(Box::new(Times::default()));
-    let trials = tests.map(|test| test.trial(times)).collect();
+    let failures = &*Box::leak(Box::new(TestFailures::default()));
+    let trials = tests.map(|test| test.trial(times, failures)).collect();
     let conclusion = libtest_mimic::run(&args, trials);
     if !args.list {
         print!("{}", times.summary());
     }
     if let Some(file) = std::env::var_os("LUCCE_TEST_TIMES") {
         std::fs::write(&file, times.list()).expect("LUCCE_TEST_TIMES names a file to write");
+    }
+    if let Some(file) = std::env::var_os("LUCCE_TEST_FAILURES") {
+        std::fs::write(&file, failures.text()).expect("LUCCE_TEST_FAILURES names a file to write");
     }
     conclusion.exit_code()
 }

@@ -1,6 +1,7 @@
 //! `jvm-tests`: hands the whole-system tests what they run: JDKs, agent, command, programs.
 
 use std::env;
+use std::fs;
 use std::thread;
 
 use crate::workspace_compiler::WorkspaceCompiler;
@@ -130,7 +131,14 @@ fn run(args: &[&str], more: &[(&str, &str)], compiler: WorkspaceCompiler) -> Out
         .env("LUCCE_PROGRAMS_21", programs_21)
         .env("LUCCE_OLD_JAVA_HOME", &jdk::too_old()?.home);
     cargo.envs(more.iter().copied());
-    tools::run(cargo.env("LUCCE_JAVA_HOMES", homes))
+    // The tests of a part whose summary is printed much later.
+    let failures = paths::target().join("jvm-failures.txt");
+    let _ = fs::remove_file(&failures);
+    cargo.env("LUCCE_TEST_FAILURES", &failures);
+    tools::run(cargo.env("LUCCE_JAVA_HOMES", homes)).map_err(|error| {
+        let said = fs::read_to_string(&failures).unwrap_or_default();
+        format!("{error}\n{said}")
+    })
 }
 
 /// One more than there are processors, for tests wait, too; each JVM has threads of its own, so that

@@ -376,7 +376,11 @@ fn run_steps(steps: &[TestStep], beside: &[TestPart]) -> Outcome {
     summary(&done, begun.elapsed())
 }
 
-/// `took`: of all steps, some of which ran side by side.
+fn first_line(message: &str) -> &str {
+    message.lines().next().unwrap_or("failed")
+}
+
+/// Prints the times of all steps, and what the failed ones said. `took`: of all steps, some of which ran side by side.
 fn summary(done: &[StepResult], took: Duration) -> Outcome {
     println!("\n=== summary ===");
     for StepResult {
@@ -386,20 +390,20 @@ fn summary(done: &[StepResult], took: Duration) -> Outcome {
         cpu,
     } in done
     {
-        let result = outcome
-            .as_ref()
-            .map_or_else(|e| e.lines().next().unwrap_or("failed"), |()| "ok");
+        let result = outcome.as_ref().map_or_else(|e| first_line(e), |()| "ok");
         let (took, cpu) = (took.as_secs_f64(), cpu.as_secs_f64());
         println!("{name:<13} {took:>6.1} s  {cpu:>6.1} s of CPU  {result}");
     }
     let cpu = done.iter().map(|done| done.cpu).sum::<Duration>();
     let (took, cpu) = (took.as_secs_f64(), cpu.as_secs_f64());
     println!("{:<13} {took:>6.1} s  {cpu:>6.1} s of CPU", "all");
-    let failed: Vec<&str> = done
-        .iter()
-        .filter(|done| done.outcome.is_err())
-        .map(|done| done.name)
-        .collect();
+    let mut failed = Vec::new();
+    for StepResult { name, outcome, .. } in done {
+        if let Err(message) = outcome {
+            println!("\n{name}: {message}");
+            failed.push(*name);
+        }
+    }
     match failed.is_empty() {
         true => Ok(()),
         false => Err(format!("failed: {}", failed.join(", "))),
