@@ -68,7 +68,7 @@ fn corrupt(setup: &Setup) -> Checked {
 
 /// One bit of a log that its JVM has ended: the answer is the same, or the damage is told.
 fn flipped(setup: &Setup) -> Checked {
-    const FLIPS: usize = 60;
+    const FLIPS: usize = 40;
     let java = Java::new(setup, setup.jdk(), "flipped")
         .agent("events=alloc+lock")
         .main(["io.lucce.programs.Lambdas"]);

@@ -43,6 +43,9 @@ pub fn tests(setup: &'static Setup) -> Vec<Test> {
         let name = |class: &str| format!("explain::{}::{class}", jdk.version);
         [
             test(name("faults"), false, move || finds_each_fault(setup, jdk)),
+            test(name("clients"), false, move || {
+                finds_repeated_calls(setup, jdk)
+            }),
             test(name("cures"), false, move || finds_nothing(setup, jdk)),
         ]
     });
@@ -94,20 +97,33 @@ const SMALL_FAULTS: [(&str, &str, &str); 22] = [
     ("threads", "makePool", "150 threads started"),
 ];
 
-/// The pages with calls of three HTTP clients: 5 calls for each of 30 runs.
-const PAGES: [&str; 3] = ["JdkPage", "UrlPage", "ApachePage"];
+/// The pages with calls of each client: 5 calls for each of 30 runs.
+const PAGES: [(&str, &str); 6] = [
+    ("JdkPage", "HTTP"),
+    ("UrlPage", "HTTP"),
+    ("ApachePage", "HTTP"),
+    ("OkPage", "HTTP"),
+    ("JedisPage", "cache"),
+    ("LettucePage", "cache"),
+];
+
+/// The events that all detectors need.
+const ALL_EVENTS: &str = "events=alloc+exception+lock+thread+io+call";
 
 fn explain_program<'s>(
     setup: &'s Setup,
     jdk: &'s Jdk,
-    class: &str,
+    events: &str,
+    main: &[&str],
 ) -> Result<(Java<'s>, Value), String> {
     let apps = setup.harness.join("apps/target/apps.jar");
-    let java = Java::new(setup, jdk, &format!("explain-{}-{class}", jdk.version))
-        .agent("events=alloc+exception+lock+thread+io+call")
+    let name = main.join("-");
+    let class = format!("io.lucce.apps.faults.{}", main[0]);
+    let java = Java::new(setup, jdk, &format!("explain-{}-{name}", jdk.version))
+        .agent(events)
         .flags(["-Xmx256m"])
         .class_path(apps.to_string_lossy().into_owned())
-        .main([format!("io.lucce.apps.faults.{class}")]);
+        .main([&[&*class], &main[1..]].concat());
     java.run()?.expect(0)?;
     let log = java.log();
     let explained =
@@ -116,34 +132,58 @@ fn explain_program<'s>(
     Ok((java, explained))
 }
 
-fn finds_each_fault(setup: &Setup, jdk: &Jdk) -> Checked {
-    let (java, explained) = explain_program(setup, jdk, "Faults")?;
+fn has_finding(
+    explained: &Value,
+    detector: &str,
+    (class, method): (&str, &str),
+    words: &str,
+) -> bool {
+    let findings = explained["findings"].as_array().into_iter().flatten();
+    findings.into_iter().any(|finding| {
+        finding["detector"] == detector
+            && finding["frame"]["class"] == format!("io.lucce.apps.faults.{class}")
+            && finding["frame"]["method"] == method
+            && finding["finding"]
+                .as_str()
+                .is_some_and(|text| text.contains(words))
+    })
+}
+
+/// Real clients of HTTP servers and of Redis. Pages that make one call each are no finding.
+fn finds_repeated_calls(setup: &Setup, jdk: &Jdk) -> Checked {
+    let (java, explained) = explain_program(setup, jdk, "events=alloc", &["RemotePages", "apart"])?;
+    for (page, calls) in PAGES {
+        let class = format!("RemotePages${page}");
+        let words =
+            format!("150 {calls} calls for 30 runs of io.lucce.apps.faults.{class}.run: 5.0 each");
+        ensure(
+            has_finding(&explained, "n+1", (&class, "load"), &words),
+            || format!("{words}: {explained:#}"),
+        )?;
+    }
+    java.clean();
+    let (java, explained) =
+        explain_program(setup, jdk, "events=alloc", &["RemotePages", "together"])?;
     let findings = explained["findings"].as_array().ok_or("no findings")?;
-    let has = |detector: &str, (class, method): (&str, &str), words: &str| {
-        findings.iter().any(|finding| {
-            finding["detector"] == detector
-                && finding["frame"]["class"] == format!("io.lucce.apps.faults.{class}")
-                && finding["frame"]["method"] == method
-                && finding["finding"]
-                    .as_str()
-                    .is_some_and(|text| text.contains(words))
-        })
-    };
+    ensure(
+        findings.iter().all(|finding| finding["detector"] != "n+1"),
+        || format!("{explained:#}"),
+    )?;
+    java.clean();
+    Ok(())
+}
+
+fn finds_each_fault(setup: &Setup, jdk: &Jdk) -> Checked {
+    let (java, explained) = explain_program(setup, jdk, ALL_EVENTS, &["Faults"])?;
     let missing: Vec<_> = SMALL_FAULTS
         .iter()
-        .filter(|(detector, method, words)| !has(detector, ("Faults", method), words))
+        .filter(|(detector, method, words)| {
+            !has_finding(&explained, detector, ("Faults", method), words)
+        })
         .collect();
     ensure(missing.is_empty(), || {
         format!("{missing:#?}: {explained:#}")
     })?;
-    for page in PAGES {
-        let class = format!("HttpPages${page}");
-        let words =
-            format!("150 HTTP calls for 30 runs of io.lucce.apps.faults.{class}.run: 5.0 each");
-        ensure(has("n+1", (&class, "load"), &words), || {
-            format!("{words}: {explained:#}")
-        })?;
-    }
     // The handler's line, by the source.
     let source = setup
         .harness
@@ -154,15 +194,16 @@ fn finds_each_fault(setup: &Setup, jdk: &Jdk) -> Checked {
         .position(|line| line.contains("catch (NumberFormatException"));
     let line = line.ok_or("no handler in the source")? + 1;
     let words = format!("dropped at io.lucce.apps.faults.Faults.parse(Faults.java:{line})");
-    ensure(has("exceptions", ("Faults", "parse"), &words), || {
-        format!("{words}: {explained:#}")
-    })?;
+    ensure(
+        has_finding(&explained, "exceptions", ("Faults", "parse"), &words),
+        || format!("{words}: {explained:#}"),
+    )?;
     java.clean();
     Ok(())
 }
 
 fn finds_nothing(setup: &Setup, jdk: &Jdk) -> Checked {
-    let (java, explained) = explain_program(setup, jdk, "Cures")?;
+    let (java, explained) = explain_program(setup, jdk, ALL_EVENTS, &["Cures"])?;
     let findings = explained["findings"].as_array().ok_or("no findings")?;
     ensure(findings.is_empty(), || format!("{explained:#}"))?;
     let text = java
@@ -217,7 +258,7 @@ fn names_all_faults(setup: &Setup, jdk: &Jdk, start: AgentStart) -> Checked {
 fn explain_jvm(jvm: &Running, (pid, log): (&str, &Path), start: AgentStart) -> Checked {
     let log = log.to_string_lossy();
     let time = match start {
-        AgentStart::WithJvm => "20s",
+        AgentStart::WithJvm => "10s",
         // Samples need longer to be enough.
         AgentStart::Attached => "40s",
     };
@@ -234,7 +275,7 @@ fn explain_jvm(jvm: &Running, (pid, log): (&str, &Path), start: AgentStart) -> C
         // The first screen of what happens now names the same lines.
         let text = jvm
             .lucce()
-            .text(0, &["top", pid, "--once", "--interval", "10s"])?;
+            .text(0, &["top", pid, "--once", "--interval", "5s"])?;
         ensure(text.lines().count() <= 50, || format!("too long:\n{text}"))?;
         for (_, method, _) in FAULTS {
             ensure(text.contains(method), || format!("no {method}:\n{text}"))?;

@@ -40,8 +40,8 @@ struct Mode {
     flags: &'static [&'static str],
     /// Of the agent, beside those that all modes have.
     options: &'static str,
-    /// Whether the VM checks the agent's use of JNI. That use does not depend on compilers and collectors, and the check takes
-    /// a third of the time; programs with native code are checked in all modes.
+    /// Whether the newest JDK's VM checks the agent's use of JNI. That use does not depend on JDKs, compilers and collectors, and
+    /// the check takes a third of the time; programs with native code are checked everywhere.
     checks_jni: bool,
     /// Every how many events are compared. In the usual way to run Java each one is. Other ways have the same hooks, and what
     /// programs do in loops comes again and again; under `-Xint` and `-Xcomp` code does not even change its form meanwhile.
@@ -404,15 +404,16 @@ impl Program {
 
     fn java<'a>(&self, setup: &'a Setup, jdk: &'a Jdk, mode: &Mode, run: &str) -> Java<'a> {
         let name = format!("{}-{}-{}-{run}", self.name, jdk.version, mode.name);
+        let is_newest = setup.jdks.iter().all(|other| other.version <= jdk.version);
         let native = self
             .native
             .then(|| format!("-Dlucce.native={}", setup.natives.display()));
         let native_access =
             (self.native && jdk.version >= 24).then_some("--enable-native-access=ALL-UNNAMED");
-        let fewer = (mode.name != MODES[0].name).then_some(FEWER_THREADS);
+        let fewer = (mode.name != MODES[0].name || !is_newest).then_some(FEWER_THREADS);
         Java::new(setup, jdk, &name)
             .flags([VERIFIED])
-            .flags((mode.checks_jni || self.native).then_some(CHECKED))
+            .flags((mode.checks_jni && is_newest || self.native).then_some(CHECKED))
             .flags(mode.flags)
             .flags(fewer)
             .flags(&self.jvm)

@@ -115,7 +115,7 @@ fn records_that_say_the_same_again_and_again_are_cut_off() {
     });
     check(
         "skipped",
-        &bomb(&sample(), &blocks(skipped), 3_000),
+        &bomb(&sample(), &blocks(skipped), 150),
         "more than 1048576 notes of one kind",
     );
     let warnings = (0..30).map(|_| {

@@ -85,7 +85,6 @@ public final class Cures {
         Faults.repeat(Cures::parse);
         defineClass();
         Faults.contend(new Object(), new Object());
-        HttpPages.serve(true);
         System.out.println(sum > 0);
     }
 

@@ -74,7 +74,6 @@ public final class Faults {
         defineClasses();
         collect();
         contend();
-        HttpPages.serve(false);
         System.out.println(sum > 0);
     }
 

@@ -1,6 +1,8 @@
 package io.lucce.apps.faults;
 
 import com.sun.net.httpserver.HttpServer;
+import io.lettuce.core.RedisClient;
+import io.lettuce.core.api.sync.RedisCommands;
 import java.io.InputStream;
 import java.net.HttpURLConnection;
 import java.net.InetAddress;
@@ -12,12 +14,17 @@ import java.net.http.HttpResponse;
 import java.nio.charset.StandardCharsets;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
+import java.util.concurrent.TimeUnit;
+import okhttp3.OkHttpClient;
+import okhttp3.Request;
+import okhttp3.Response;
 import org.apache.hc.client5.http.classic.methods.HttpGet;
 import org.apache.hc.client5.http.impl.classic.CloseableHttpClient;
 import org.apache.hc.client5.http.impl.classic.HttpClients;
+import redis.clients.jedis.Jedis;
 
-/** Pages that get the parts of an answer from a server on loopback: one by one, or all in one call. */
-final class HttpPages {
+/** Pages that get the parts of an answer from servers on loopback: one by one, or all in one call. */
+public final class RemotePages {
     /** Runs of each page. */
     static final int RUNS = 30;
     /** Calls of each client for each run. */
@@ -25,13 +32,12 @@ final class HttpPages {
     private static long sum;
     private static Object kept;
 
-    private HttpPages() {}
+    private RemotePages() {}
 
     /** What each run of a page makes once. */
     private static final class View {}
 
     private abstract static class Page implements Runnable {
-        URI server;
         int parts;
 
         abstract int load(int part);
@@ -45,6 +51,11 @@ final class HttpPages {
 
     private static final class JdkPage extends Page {
         private final HttpClient client = HttpClient.newHttpClient();
+        private final URI server;
+
+        JdkPage(URI server) {
+            this.server = server;
+        }
 
         @Override
         public void run() {
@@ -64,6 +75,12 @@ final class HttpPages {
     }
 
     private static final class UrlPage extends Page {
+        private final URI server;
+
+        UrlPage(URI server) {
+            this.server = server;
+        }
+
         @Override
         public void run() {
             kept = new View();
@@ -86,6 +103,11 @@ final class HttpPages {
 
     private static final class ApachePage extends Page {
         private final CloseableHttpClient client = HttpClients.createDefault();
+        private final URI server;
+
+        ApachePage(URI server) {
+            this.server = server;
+        }
 
         @Override
         public void run() {
@@ -104,8 +126,77 @@ final class HttpPages {
         }
     }
 
+    private static final class OkPage extends Page {
+        private final OkHttpClient client = new OkHttpClient();
+        private final URI server;
+
+        OkPage(URI server) {
+            this.server = server;
+        }
+
+        @Override
+        public void run() {
+            kept = new View();
+            loadAll();
+        }
+
+        @Override
+        int load(int part) {
+            Request request = new Request.Builder().url(server + "/" + part).build();
+            try (Response answer = client.newCall(request).execute()) {
+                return answer.body().bytes().length;
+            } catch (Exception failed) {
+                throw new IllegalStateException(failed);
+            }
+        }
+    }
+
+    private static final class JedisPage extends Page {
+        private final Jedis client;
+
+        JedisPage(int port) {
+            client = new Jedis(InetAddress.getLoopbackAddress().getHostAddress(), port);
+        }
+
+        @Override
+        public void run() {
+            kept = new View();
+            loadAll();
+        }
+
+        @Override
+        int load(int part) {
+            return client.get("part" + part).length();
+        }
+    }
+
+    private static final class LettucePage extends Page {
+        private final RedisCommands<String, String> client;
+
+        LettucePage(RedisClient client) {
+            this.client = client.connect().sync();
+        }
+
+        @Override
+        public void run() {
+            kept = new View();
+            loadAll();
+        }
+
+        @Override
+        int load(int part) {
+            return client.get("part" + part).length();
+        }
+    }
+
+    /** {@code apart}: each part has its own call; {@code together}: each page makes one call. */
+    public static void main(String[] args) throws Exception {
+        serve(args[0].equals("together"));
+        System.out.println(sum > 0);
+    }
+
     /** A pool's thread runs the pages, so that the page is the entry. */
-    static void serve(boolean isOneCall) throws Exception {
+    private static void serve(boolean isOneCall) throws Exception {
         // Without it, the server waits 40 ms for each answer.
         System.setProperty("sun.net.httpserver.nodelay", "true");
         InetAddress loopback = InetAddress.getLoopbackAddress();
@@ -118,15 +209,26 @@ final class HttpPages {
         });
         server.start();
         URI address = URI.create("http://localhost:" + server.getAddress().getPort());
+        RedisServer redis = RedisServer.start();
+        RedisClient lettuce = RedisClient.create("redis://127.0.0.1:" + redis.port());
         ExecutorService pool = Executors.newSingleThreadExecutor();
-        for (Page page : new Page[] {new JdkPage(), new UrlPage(), new ApachePage()}) {
-            page.server = address;
+        Page[] pages = {
+            new JdkPage(address),
+            new UrlPage(address),
+            new ApachePage(address),
+            new OkPage(address),
+            new JedisPage(redis.port()),
+            new LettucePage(lettuce)
+        };
+        for (Page page : pages) {
             page.parts = isOneCall ? 1 : PARTS;
             for (int run = 0; run < (isOneCall ? RUNS * PARTS : RUNS); run++) {
                 pool.submit(page).get();
             }
         }
         pool.shutdown();
+        lettuce.shutdown(0, 1, TimeUnit.SECONDS);
+        redis.close();
         server.stop(0);
     }
 }
