@@ -14,6 +14,7 @@ use std::io::{IsTerminal, Write};
 use std::time::Duration;
 
 use lucce_decoder::GroupBy;
+use lucce_options::kinds::REQUEST;
 use lucce_options::units::parse_interval;
 
 use self::rows::TopView;
@@ -40,9 +41,9 @@ pub struct TopArgs {
     /// Time between readings; longer if reading takes over a quarter of it
     #[arg(short, long, value_name = "TIME", default_value = "2s", value_parser = parse_interval)]
     interval: Duration,
-    /// Sum up by this first
-    #[arg(long, value_name = "BY", value_enum, default_value = "context")]
-    by: GroupBy,
+    /// Sum up by this first [default: context; with --event request: request]
+    #[arg(long, value_name = "BY", value_enum)]
+    by: Option<GroupBy>,
     #[command(flatten)]
     order: SortArgs,
     #[command(flatten)]
@@ -57,19 +58,31 @@ pub struct TopArgs {
     top: usize,
 }
 
+impl TopArgs {
+    /// Requests that one line answers differ by their tags only.
+    pub(super) fn first_grouping(&self) -> GroupBy {
+        let is_request = self.selection.event.as_deref() == Some(REQUEST.name);
+        self.by.unwrap_or(match is_request {
+            true => GroupBy::Request,
+            false => GroupBy::Context,
+        })
+    }
+}
+
 pub fn run(args: &TopArgs) -> Result<CommandStatus, CommandError> {
     if !args.once && !std::io::stdout().is_terminal() {
         let message = "standard output is no terminal; --once prints one screen as text";
         return Err(CommandError::Usage(message.into()));
     }
-    SortArg::check_total(args.order.sort, args.by.includes_callees())?;
+    let by = args.first_grouping();
+    SortArg::check_total(args.order.sort, by.includes_callees())?;
     SortArg::check_heap(args.order.sort, false)?;
     let target = RunTarget::from_name(&args.target.jvm)?;
     let sampler = LogSampler::new(&target.log, args.interval, args.selection.clone())?;
     if let Some(event) = &args.selection.event {
         check_kind(event, &sampler)?;
     }
-    let mut view = TopView::new(args.selection.event.clone(), args.by);
+    let mut view = TopView::new(args.selection.event.clone(), by);
     view.by_count = args.order.sort == Some(SortArg::Count);
     view.with_callees = args.order.sort == Some(SortArg::Total);
     view.with_idle = args.idle.idle;

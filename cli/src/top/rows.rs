@@ -315,7 +315,7 @@ mod rows_tests {
         let cell = counters.iter().next().unwrap();
         (0..5).for_each(|_| cell.count_event(0));
         let window = sampler.read_window().unwrap();
-        let rows = build_rows(&window, &TopView::new(None, args.by));
+        let rows = build_rows(&window, &TopView::new(None, args.first_grouping()));
         rows.into_iter().map(|row| (row.name, row.share)).collect()
     }
 
@@ -334,6 +334,21 @@ mod rows_tests {
         for other in [["--include", "app.Gen"], ["--tag", "request=GET /other"]] {
             assert_eq!(names_of_rows(&other), [], "{other:?}");
         }
+    }
+
+    #[test]
+    fn requests_come_by_their_names() {
+        let first = |words: &[&str]| {
+            let words = ["top", "1234"].iter().chain(words);
+            TopCommand::try_parse_from(words)
+                .unwrap()
+                .args
+                .first_grouping()
+        };
+        assert_eq!(first(&[]), GroupBy::Context);
+        assert_eq!(first(&["--event", "request"]), GroupBy::Request);
+        let by_context = ["--event", "request", "--by", "context"];
+        assert_eq!(first(&by_context), GroupBy::Context);
     }
 
     #[test]
