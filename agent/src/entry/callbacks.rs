@@ -18,7 +18,7 @@ use crate::classes::load::ClassArrival;
 use crate::classes::rewriting::RewriteOutcome;
 use crate::classes::{java_agents, load, method_watch, unloading};
 use crate::core::record_code_source;
-use crate::entry::{event_callbacks, jni_allocations, jni_brackets, tool_calls};
+use crate::entry::{event_callbacks, jni_allocations, jni_brackets, native_methods, tool_calls};
 use crate::events::samples;
 use crate::hookless::thread_storage;
 use crate::leaks;
@@ -67,6 +67,7 @@ pub fn callback_table() -> ti::jvmtiEventCallbacks {
     callbacks.ClassFileLoadHook = Some(class_file_load_hook);
     callbacks.GarbageCollectionFinish = Some(garbage_collection_finish);
     callbacks.ResourceExhausted = Some(resource_exhausted);
+    callbacks.NativeMethodBind = Some(native_methods::native_method_bind);
     event_callbacks::add_callbacks(&mut callbacks);
     callbacks
 }

@@ -13,6 +13,7 @@ mod jni_allocations;
 mod jni_brackets;
 #[cfg(feature = "lab")]
 mod lab_natives;
+mod native_methods;
 mod natives;
 mod premain;
 mod tool_calls;
