@@ -37,6 +37,7 @@ mod loss;
 mod marks;
 mod modes;
 mod named_methods;
+mod native_memory;
 mod native_api;
 mod on_heap;
 mod own_code;
@@ -182,6 +183,7 @@ fn all(setup: &'static Setup) -> Vec<Test> {
         leaks::tests(setup),
         lock_holders::tests(setup),
         named_methods::tests(setup),
+        native_memory::tests(setup),
         native_api::tests(setup),
         bursts::tests(setup),
         delays::tests(setup),

@@ -274,3 +274,50 @@ fn read_writable_ranges() -> Vec<Range<usize>> {
     });
     ranges.collect()
 }
+
+#[cfg(test)]
+mod library_imports_tests {
+    use super::*;
+
+    #[test]
+    fn pages_are_writable_or_not() {
+        let ranges = read_writable_ranges();
+        let contains = |address: usize| ranges.iter().any(|range| range.contains(&address));
+        let local = 1_u8;
+        assert!(contains((&raw const local).addr()));
+        assert!(contains((&raw const LOADS_SEEN).addr()));
+        assert!(!contains(read_writable_ranges as *const () as usize));
+    }
+
+    #[test]
+    fn a_slot_of_another_function_stays() {
+        static OTHER: AtomicUsize = AtomicUsize::new(0);
+        let slot = (&raw const OTHER).addr();
+        let object = LoadedObject {
+            base: slot,
+            addresses: slot..slot + size_of::<usize>(),
+            symbols: 0,
+            texts: 0,
+            tables: [(0, 0); 2],
+        };
+        let import = ReplacedImport {
+            name: c"malloc",
+            original: 1_000,
+            replacement: 2_000,
+        };
+        let mut pass = ReplacingPass {
+            selection: |_| &[],
+            writable: None,
+        };
+        let mut replace = |value, may_be_unbound| {
+            OTHER.store(value, Ordering::Relaxed);
+            object.replace_slot(&mut pass, slot, &import, may_be_unbound);
+            OTHER.load(Ordering::Relaxed)
+        };
+        assert_eq!(replace(1_000, false), 2_000);
+        assert_eq!(replace(1_001, true), 1_001);
+        // Not bound yet: it leads back into the library.
+        assert_eq!(replace(slot, true), 2_000);
+        assert_eq!(replace(slot, false), slot);
+    }
+}

@@ -543,10 +543,8 @@ pub static LOCK: EventKindInfo = EventKindInfo {
 pub static NATIVE: EventKindInfo = EventKindInfo {
     name: "native",
     summary: "[memory outside of the heap](../guide/allocations.md#memory-outside-of-the-heap): direct buffers, `Unsafe`, \
-              `Arena`, mapped files, and `malloc`, `calloc`, `realloc` and `mmap` of native libraries; allocated and living \
-              bytes, and their age",
-    not_counted: "memory of the JVM itself and of the C library; in native libraries, memory that threads without a Java frame \
-                  allocate has no context",
+              mapped files, `malloc` and `mmap` of native libraries; what lives and its age",
+    not_counted: "memory of the JVM and of the C library",
     mask_bit: 1 << 24,
     log_kinds: &[&NATIVE_MEMORY],
     needs_no_hooks: true,
