@@ -5,7 +5,7 @@
 //! from `dlsym`: the VM looks a function up after it has loaded a library.
 //!
 //! A thread may allocate at any moment, so the context is only asked for if the thread runs native code outside of the VM. Other
-//! memory has no context. A child process that was forked records nothing: another thread may have held a lock.
+//! memory has no context. In critical regions, it is asked for later. A child process that was forked records nothing: another thread may have held a lock.
 #![allow(
     unsafe_code,
     reason = "functions that libraries call in place of those of the C library"
@@ -22,6 +22,7 @@ use lucce_jvmti::thread_allocation::VmThread;
 use lucce_jvmti::thread_state::ThreadStateReader;
 
 use crate::counting::living_blocks::{MemoryBlock, ReleasedBlock};
+use crate::entry::critical_regions;
 use crate::entry::native_methods::{record_block, release_block, restore_block};
 use crate::events::native_memory::{MALLOC, MMAP};
 use crate::memory::address_space::PAGE;
@@ -115,7 +116,9 @@ pub fn start_recording(agent: &Agent, env: JniEnvironment) {
     if !agent.core.options.events.has_kind(&NATIVE) {
         return;
     }
-    match new_state_reader(agent, env).zip(new_process_word()) {
+    let reader = new_state_reader(agent, env)
+        .filter(|_| critical_regions::install_functions(agent).is_some());
+    match reader.zip(new_process_word()) {
         Some((reader, word)) => {
             let _ = THREAD_STATE.set(reader);
             // Release: pairs with the Acquire of the functions.
@@ -196,6 +199,9 @@ fn record_memory(kind: &'static EventKind, address: *mut c_void, bytes: usize) {
         address: address as usize,
         bytes: bytes as u64,
     };
+    if critical_regions::is_inside() && critical_regions::hold_block(kind, block) {
+        return;
+    }
     keep_errno(|| match find_env() {
         Some(env) => record_block(env, kind, block),
         None => guard_event(NATIVE.mask_bit, |agent| {
@@ -211,12 +217,16 @@ fn find_env() -> Option<*mut JNIEnv> {
     let env = holders_request::loading_vm()?.thread_env()?;
     let state = THREAD_STATE.get()?;
     // SAFETY: the current thread's environment.
-    unsafe { state.is_in_native(env) }.then_some(env)
+    let may_call = unsafe { state.is_in_native(env) } && !critical_regions::is_inside();
+    may_call.then_some(env)
 }
 
 fn release_memory(address: *mut c_void) -> Option<ReleasedBlock> {
     if address.is_null() || !is_same_process() {
         return None;
+    }
+    if critical_regions::is_inside() {
+        critical_regions::note_release(address as usize);
     }
     keep_errno(|| release_block(address as usize))
 }

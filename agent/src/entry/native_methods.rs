@@ -8,6 +8,7 @@
 )]
 
 use std::ffi::c_void;
+use std::ptr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use jvmti_bindings::sys::jni::{JNIEnv, jint, jlong, jmethodID, jobject};
@@ -140,7 +141,10 @@ pub fn record_block(env: *mut JNIEnv, kind: &'static EventKind, block: MemoryBlo
     guard_event(NATIVE.mask_bit, |agent| {
         let (parts, env) = (agent.counting_parts(), agent.core.jni_env(env));
         // The program may have one while it allocates.
-        let thrown = env.take_exception();
+        let thrown = match env.has_exception() {
+            true => env.take_exception(),
+            false => ptr::null_mut(),
+        };
         let what = (kind, block.bytes);
         let context = match agent.core.is_hookless() {
             true => hookless::native_memory::count_allocation(parts, env, what),

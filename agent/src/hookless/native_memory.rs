@@ -1,5 +1,6 @@
 //! Memory outside of the heap without hooks: the VM walks the stack of the thread that allocates it.
 
+use jvmti_bindings::sys::jni::jobject;
 use lucce_callgraph::ContextId;
 use lucce_jvmti::JniEnvironment;
 
@@ -15,21 +16,28 @@ pub fn count_allocation(
     env: JniEnvironment,
     (kind, bytes): (&'static EventKind, u64),
 ) -> Option<ContextId> {
-    // Without a frame there is no context.
-    agent.core.jvmti.frame_location(0)?;
-    let counted = with_current_thread(agent, env, |thread| {
-        let ShownFrame::Visible(number) = find_number_in_thread(agent, (env, thread), 0)? else {
-            return Some(None);
-        };
-        let event = super::find_event_type(agent, env, std::ptr::null_mut(), kind)?;
-        let counter = (number, event);
-        with_current(agent, |local| {
-            local.count_event(env, thread, counter, bytes)
-        })??;
-        Some(Some(number))
-    });
-    counted.unwrap_or_else(|| {
-        increment_counter(&agent.core.counts.events_dropped);
-        None
+    with_current_thread(agent, env, |thread| {
+        let counted = count_in_thread(agent, (env, thread), (kind, bytes));
+        if counted.is_none() {
+            increment_counter(&agent.core.counts.events_dropped);
+        }
+        counted?
     })
+}
+
+/// `None`: the event is dropped; `Some(None)`: the thread has no frame that traces show.
+fn count_in_thread(
+    agent: CountingParts<'static>,
+    (env, thread): (JniEnvironment, jobject),
+    (kind, bytes): (&'static EventKind, u64),
+) -> Option<Option<ContextId>> {
+    let ShownFrame::Visible(number) = find_number_in_thread(agent, (env, thread), 0)? else {
+        return Some(None);
+    };
+    let event = super::find_event_type(agent, env, std::ptr::null_mut(), kind)?;
+    let counter = (number, event);
+    with_current(agent, |local| {
+        local.count_event(env, thread, counter, bytes)
+    })??;
+    Some(Some(number))
 }
