@@ -97,10 +97,7 @@ pub fn list_living_memory(profile: &Profile) -> Result<Option<LivingMemory>, Dec
     let now = profile.end_ms(clocks.iter().map(|clock| clock.value));
     let living = profile.living_memory.iter();
     for counter in living.filter(|counter| counter.count > 0 && !is_clock(profile, counter)) {
-        match profile
-            .types
-            .is_of_kind(counter.event, LIVING_BLOCKS.name)
-        {
+        match profile.types.is_of_kind(counter.event, LIVING_BLOCKS.name) {
             true => add_row(counter, &|row| row.living.add(counter.count, counter.value))?,
             false => {
                 let age = now.saturating_sub(counter.value);

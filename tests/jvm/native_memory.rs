@@ -144,12 +144,14 @@ fn check_known(java: &Java<'_>, jdk: &Jdk, report: &Value) -> Checked {
     })?;
     let memory = &report["memory"];
     let outside = &memory["no_context"];
-    ensure(outside["blocks"].as_u64() >= Some(1) && outside["bytes"].as_u64() >= Some(123_456), || {
-        memory["no_context"].to_string()
-    })?;
-    ensure(memory["unlisted"]["blocks"] == 0 && report["lost"] == 0, || {
-        report["lost"].to_string()
-    })?;
+    ensure(
+        outside["blocks"].as_u64() >= Some(1) && outside["bytes"].as_u64() >= Some(123_456),
+        || memory["no_context"].to_string(),
+    )?;
+    ensure(
+        memory["unlisted"]["blocks"] == 0 && report["lost"] == 0,
+        || report["lost"].to_string(),
+    )?;
     let oldest = memory["oldest_millis"].as_u64();
     ensure(oldest >= Some(300) && oldest < Some(60_000), || {
         format!("{oldest:?}")

@@ -86,7 +86,11 @@ fn imports() -> &'static [ReplacedImport] {
             import(c"mmap", libc::mmap as *const (), mmap as *const ()),
             import(c"mmap64", libc::mmap64 as *const (), mmap64 as *const ()),
             import(c"munmap", libc::munmap as *const (), munmap as *const ()),
-            import(c"memalign", libc::memalign as *const (), memalign as *const ()),
+            import(
+                c"memalign",
+                libc::memalign as *const (),
+                memalign as *const (),
+            ),
         ]
     })
 }

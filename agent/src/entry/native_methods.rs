@@ -206,7 +206,8 @@ unsafe extern "system" fn reallocate_memory(
     old: jlong,
     bytes: jlong,
 ) -> jlong {
-    type Reallocate = Option<unsafe extern "system" fn(*mut JNIEnv, jobject, jlong, jlong) -> jlong>;
+    type Reallocate =
+        Option<unsafe extern "system" fn(*mut JNIEnv, jobject, jlong, jlong) -> jlong>;
     // SAFETY: 0, or the JDK's function with this prototype.
     let reallocate = unsafe { std::mem::transmute::<usize, Reallocate>(original(&REALLOCATE)) };
     // Before another thread can get the same address.

@@ -154,8 +154,7 @@ impl LoadedObject {
     fn new(info: &libc::dl_phdr_info) -> Option<LoadedObject> {
         let base = info.dlpi_addr as usize;
         // SAFETY: the linker's own table of this object.
-        let headers =
-            unsafe { std::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into()) };
+        let headers = unsafe { std::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into()) };
         let loaded = headers.iter().filter(|of| of.p_type == libc::PT_LOAD);
         let end = loaded.map(|of| (of.p_vaddr + of.p_memsz) as usize).max()?;
         let addresses = base..base.checked_add(end)?;

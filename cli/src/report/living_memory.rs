@@ -15,8 +15,9 @@ const TEXT_PART: usize = 2;
 /// Living and released memory.
 #[derive(Serialize)]
 pub(super) struct LivingMemoryReport {
-    #[serde(flatten)]
-    totals: MemoryAmounts,
+    allocated: BlockAmount,
+    living: BlockAmount,
+    oldest_millis: Option<u64>,
     /// Memory that threads without a Java frame allocated, or whose context is unknown.
     no_context: BlockAmount,
     /// Blocks of which it is unknown whether they live.
@@ -34,19 +35,13 @@ struct MemorySourceRow {
     id: String,
     stack: String,
     how: String,
-    #[serde(flatten)]
-    amounts: MemoryAmounts,
+    allocated: BlockAmount,
+    living: BlockAmount,
+    oldest_millis: Option<u64>,
     frames: Vec<StackFrame>,
     /// The frame by which people know the context.
     #[serde(skip)]
     place: String,
-}
-
-#[derive(Serialize)]
-struct MemoryAmounts {
-    allocated: BlockAmount,
-    living: BlockAmount,
-    oldest_millis: Option<u64>,
 }
 
 #[derive(Clone, Copy, Serialize)]
@@ -65,11 +60,9 @@ impl LivingMemoryReport {
         };
         let rows = memory.rows.iter().take(limit);
         LivingMemoryReport {
-            totals: MemoryAmounts {
-                allocated: sum(|row| row.allocated),
-                living: sum(|row| row.living),
-                oldest_millis: memory.rows.iter().filter_map(|row| row.oldest_ms).max(),
-            },
+            allocated: sum(|row| row.allocated),
+            living: sum(|row| row.living),
+            oldest_millis: memory.rows.iter().filter_map(|row| row.oldest_ms).max(),
             no_context: memory.no_context.into(),
             unlisted: memory.unlisted.into(),
             sources: rows.map(|row| MemorySourceRow::new(profile, row)).collect(),
@@ -82,20 +75,34 @@ impl LivingMemoryReport {
     }
 
     pub(super) fn write(&self, out: &mut impl Write) -> io::Result<()> {
-        writeln!(out, "outside of the heap: {}", self.totals.to_text())?;
-        let living = |row: &&MemorySourceRow| row.amounts.living.blocks > 0;
-        let rows: Vec<_> = self.sources.iter().filter(living).take(self.shown).collect();
+        let amounts = format_amounts(self.living, self.oldest_millis, self.allocated);
+        writeln!(out, "outside of the heap: {amounts}")?;
+        let living = |row: &&MemorySourceRow| row.living.blocks > 0;
+        let rows: Vec<_> = self
+            .sources
+            .iter()
+            .filter(living)
+            .take(self.shown)
+            .collect();
         for row in &rows {
-            let (amounts, how) = (row.amounts.to_text(), EscapedText(&row.how));
+            let amounts = format_amounts(row.living, row.oldest_millis, row.allocated);
+            let how = EscapedText(&row.how);
             writeln!(out, "  {amounts}: {} {how}", row.place)?;
         }
         let left = self.different.saturating_sub(rows.len());
         if left > 0 {
-            writeln!(out, "  {} more (--json has all with --top 0)", grouped(left as u64))?;
+            writeln!(
+                out,
+                "  {} more (--json has all with --top 0)",
+                grouped(left as u64)
+            )?;
         }
         for (amount, why) in [
             (self.no_context, "by threads without a known Java frame"),
-            (self.unlisted, "not followed for want of room: unknown whether alive"),
+            (
+                self.unlisted,
+                "not followed for want of room: unknown whether alive",
+            ),
         ] {
             if amount.blocks > 0 {
                 writeln!(out, "  {}: {why}", amount.to_text())?;
@@ -128,15 +135,18 @@ impl From<BlockSum> for BlockAmount {
     }
 }
 
-impl MemoryAmounts {
-    fn to_text(&self) -> String {
-        let age = self.oldest_millis.map_or_else(String::new, |millis| {
-            let age = format_amount(millis as f64 * 1_000_000.0, "ns");
-            format!(", the oldest for {age}")
-        });
-        let [living, allocated] = [self.living, self.allocated].map(BlockAmount::to_text);
-        format!("{living} alive{age}; allocated {allocated}")
-    }
+/// `125.8 MB in 120 blocks alive, the oldest for 1.01 s; allocated 126.2 MB in 6,120 blocks`
+fn format_amounts(
+    living: BlockAmount,
+    oldest_millis: Option<u64>,
+    allocated: BlockAmount,
+) -> String {
+    let age = oldest_millis.map_or_else(String::new, |millis| {
+        let age = format_amount(millis as f64 * 1_000_000.0, "ns");
+        format!(", the oldest for {age}")
+    });
+    let [living, allocated] = [living, allocated].map(BlockAmount::to_text);
+    format!("{living} alive{age}; allocated {allocated}")
 }
 
 impl MemorySourceRow {
@@ -145,11 +155,9 @@ impl MemorySourceRow {
             id: profile.context_number(row.allocation.id).to_string(),
             stack: row.allocation.stack.to_string(),
             how: row.how.clone(),
-            amounts: MemoryAmounts {
-                allocated: row.allocated.into(),
-                living: row.living.into(),
-                oldest_millis: row.oldest_ms,
-            },
+            allocated: row.allocated.into(),
+            living: row.living.into(),
+            oldest_millis: row.oldest_ms,
             frames: row.allocation.frames.clone(),
             place: row
                 .focus_frame()
