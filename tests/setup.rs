@@ -27,6 +27,8 @@ pub struct Setup {
     pub room: PathBuf,
     /// An agent in C that samples allocations.
     pub sampling_agent: PathBuf,
+    /// The natives that allocate memory.
+    pub memory: PathBuf,
     /// For logs and output; what a test that passed leaves here is removed.
     pub scratch: PathBuf,
 }
@@ -85,6 +87,7 @@ impl Setup {
             sampler: scratch.join("sampler.so"),
             room: scratch.join("room.so"),
             sampling_agent: scratch.join("sampling_agent.so"),
+            memory: scratch.join("libnative_memory.so"),
             scratch: scratch.to_owned(),
         };
         fs::create_dir_all(&setup.classes).map_err(|e| e.to_string())?;
@@ -138,7 +141,9 @@ impl Setup {
         let room = Path::new(env!("CARGO_MANIFEST_DIR")).join("c/room.c");
         self.compile_c(&room, &self.room)?;
         let agent = Path::new(env!("CARGO_MANIFEST_DIR")).join("c/sampling_agent.c");
-        self.compile_c(&agent, &self.sampling_agent)
+        self.compile_c(&agent, &self.sampling_agent)?;
+        let memory = Path::new(env!("CARGO_MANIFEST_DIR")).join("c/native_memory.c");
+        self.compile_c(&memory, &self.memory)
     }
 
     fn compile_c(&self, source: &Path, library: &Path) -> Result<(), String> {

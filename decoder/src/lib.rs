@@ -11,7 +11,7 @@
 //! - contexts: `scope` (classes whose frames are shown), `context_walk` (folds frames of contexts), `call_tree` (calling context
 //!   tree), `fingerprint` (content ids of traces), `traces` (a call tree with names),
 //!   `contexts` (events by trace), `context_focus` (their own code), `origins` (who started a thread), `idle` (threads that wait for work), `tags` (of the program)
-//! - locks and threads: `lock_pairs` (who waits for whom), `started_threads` (who started the threads that live)
+//! - locks, threads, memory: `lock_pairs` (who waits for whom), `started_threads` (who started the threads that live), `living_memory` (outside of the heap)
 //! - sums: `measure` (what is summed, by what), `kind_totals` (by kind), `coverage` (counted bytes divided by allocated bytes), `recorded_options` (the run's options),
 //!   `collapsed` (stacks for flame graphs)
 //! - time: `stream_events` (single events with their times), `bursts`, `delta` (counters since the last reading of a running JVM)
@@ -53,6 +53,7 @@ mod symbols;
 mod fingerprint;
 mod traces;
 
+mod living_memory;
 mod origins;
 mod started_threads;
 
@@ -108,6 +109,7 @@ pub use kinds::{
     ALLOC, ALLOCATION, EventTypeTable, HEAP, KindTotal, LEAK, TypeInfo, select_own_kinds,
 };
 pub use leaks::{LeakAnalysis, LeakFinding, LeakSuspect, SuspectVerdict, analyze_leaks};
+pub use living_memory::{BlockSum, LivingMemory, MemorySource, list_living_memory};
 pub use lock_pairs::{LockPair, LockPairs, list_lock_pairs};
 pub use lucce_callgraph::{ContextId, DecodeError, MethodId, SiteId};
 pub use lucce_options::KindDescriptor;

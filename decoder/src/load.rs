@@ -13,7 +13,7 @@ use std::time::Instant;
 use lucce_callgraph::{ContextLayout, MethodId, VersionedGraph};
 use lucce_filter::PatternList;
 use lucce_options::KindDescriptor;
-use lucce_options::kinds::{ALIVE_THREADS, LOCK_HOLDERS};
+use lucce_options::kinds::{ALIVE_THREADS, LIVING_BLOCKS, LOCK_HOLDERS, OLDEST_BLOCKS};
 use lucce_tracelog::{
     AllocationCounters, COMMAND, EventCounters, InMemoryLog, LogDamage, LogEntry, LogFile,
     LogHeader, LogItem, LogRecord, LogTotals, OpenError, SealState, ThreadId, VmCounters,
@@ -96,12 +96,18 @@ impl Profile {
         self.code.set_class_origins(&found.origins);
     }
 
-    /// Sets the counters. Holders of locks and living threads are no events of their own.
+    /// Sets the counters. Holders of locks, living threads and living memory are no events of their own.
     fn set_counters(&mut self, counters: Vec<ContextCounter>) {
-        let is_alive =
-            |counter: &ContextCounter| self.types.is_of_kind(counter.event, ALIVE_THREADS.name);
-        let (alive, counters) = counters.into_iter().partition(is_alive);
-        self.alive_threads = alive;
+        let is_of = |counter: &ContextCounter, kind: &KindDescriptor| {
+            self.types.is_of_kind(counter.event, kind.name)
+        };
+        let is_alive = |counter: &ContextCounter| is_of(counter, &ALIVE_THREADS);
+        let (alive, counters): (Vec<_>, Vec<_>) = counters.into_iter().partition(is_alive);
+        let is_memory = |counter: &ContextCounter| {
+            is_of(counter, &LIVING_BLOCKS) || is_of(counter, &OLDEST_BLOCKS)
+        };
+        let (memory, counters) = counters.into_iter().partition(is_memory);
+        (self.alive_threads, self.living_memory) = (alive, memory);
         let all = ContextCounters::new(counters);
         let is_holder =
             |counter: &ContextCounter| self.types.is_of_kind(counter.event, LOCK_HOLDERS.name);
@@ -480,6 +486,7 @@ fn empty_profile(header: &LogHeader, size: u64) -> Result<Profile, OpenError> {
         types: EventTypeTable::default(),
         lock_holders: ContextCounters::default(),
         alive_threads: Vec::new(),
+        living_memory: Vec::new(),
         threads: Default::default(),
         origins: Default::default(),
         tags: Default::default(),

@@ -19,7 +19,7 @@ use crate::code::CodeSymbols;
 use crate::escape::EscapedText;
 use crate::events::{ContextCounter, ContextCounters};
 use crate::followed_objects::FollowedObjects;
-use crate::frame::StackFrame;
+use crate::frame::{CodeOrigin, StackFrame};
 use crate::kinds::EventTypeTable;
 use crate::marks::{RunInterval, RunMarks};
 use crate::scope::FrameScope;
@@ -46,6 +46,8 @@ pub struct Profile {
     pub(crate) lock_holders: ContextCounters,
     /// Counters of living threads, one for each thread: see [`crate::started_threads`].
     pub(crate) alive_threads: Vec<ContextCounter>,
+    /// Counters of living memory outside of the heap: see [`crate::living_memory`].
+    pub(crate) living_memory: Vec<ContextCounter>,
     pub threads: HashMap<ThreadId, ProfileThread>,
     /// The contexts that started a thread, or several threads of one name in turn.
     pub origins: BTreeMap<ThreadId, Vec<ContextId>>,
@@ -128,7 +130,25 @@ pub struct StackTrace {
     pub frames: Vec<StackFrame>,
 }
 
+impl StackTrace {
+    /// The frame by which people know the context: the innermost frame of own code, else the innermost frame.
+    #[must_use]
+    pub fn focus_frame(&self) -> Option<&StackFrame> {
+        let mut frames = self.frames.iter();
+        let own = frames.find(|frame| frame.origin == CodeOrigin::Application);
+        own.or(self.frames.first())
+    }
+}
+
 impl Profile {
+    /// The end of the run in milliseconds since 1970; without one, the last of these times.
+    pub(crate) fn end_ms(&self, times: impl Iterator<Item = u64>) -> u64 {
+        match self.stat_value("run.millis") {
+            0 => times.max().unwrap_or_default(),
+            millis => (self.header.start / 1_000_000).saturating_add(millis),
+        }
+    }
+
     /// A context id with the run's id, as it is shown.
     #[must_use]
     pub fn context_number(&self, id: ContextId) -> ContextNumber {

@@ -7,7 +7,7 @@ use lucce_callgraph::DecodeError;
 use lucce_contentid::StackId;
 use lucce_options::kinds::{ALIVE_THREADS, THREAD};
 
-use crate::frame::{CodeOrigin, StackFrame};
+use crate::frame::StackFrame;
 use crate::profile::{Profile, StackTrace};
 
 /// Threads that one context started.
@@ -34,12 +34,10 @@ impl ThreadStarts {
         self.started.saturating_sub(self.alive)
     }
 
-    /// The innermost frame of own code, else the innermost frame.
+    /// The frame by which people know the context.
     #[must_use]
     pub fn focus_frame(&self) -> Option<&StackFrame> {
-        let mut frames = self.start.frames.iter();
-        let own = frames.find(|frame| frame.origin == CodeOrigin::Application);
-        own.or(self.start.frames.first())
+        self.start.focus_frame()
     }
 }
 
@@ -69,7 +67,7 @@ pub fn list_started_threads(profile: &Profile) -> Result<Option<StartedThreads>,
             })?;
         }
     }
-    let now = last_time_ms(profile);
+    let now = profile.end_ms(profile.alive_threads.iter().map(|counter| counter.value));
     for counter in living(profile) {
         let age = now.saturating_sub(counter.value);
         add_row(counter.id, &|row| {
@@ -96,15 +94,4 @@ fn living(profile: &Profile) -> impl Iterator<Item = &crate::events::ContextCoun
         let info = profile.types.get(counter.event);
         info.is_some_and(|info| info.detail.is_none())
     })
-}
-
-/// The end of the run; without one, the last time that the counters have. In milliseconds since 1970.
-fn last_time_ms(profile: &Profile) -> u64 {
-    match profile.stat_value("run.millis") {
-        0 => {
-            let times = profile.alive_threads.iter().map(|counter| counter.value);
-            times.max().unwrap_or_default()
-        }
-        millis => (profile.header.start / 1_000_000).saturating_add(millis),
-    }
 }

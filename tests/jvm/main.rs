@@ -38,6 +38,7 @@ mod marks;
 mod modes;
 mod named_methods;
 mod native_api;
+mod native_memory;
 mod on_heap;
 mod own_code;
 mod own_events;
@@ -207,6 +208,7 @@ fn all(setup: &'static Setup) -> Vec<Test> {
         leaks::tests(setup),
         lock_holders::tests(setup),
         named_methods::tests(setup),
+        native_memory::tests(setup),
         native_api::tests(setup),
         bursts::tests(setup),
         delays::tests(setup),

@@ -6,10 +6,12 @@
 //! ```
 //!
 //! Read `event_types` first, then `counter_lookup` and `site_counter`. `object_types` and `object_sizes` find classes and
-//! sizes, `program_kinds` the program's own kinds, `method_times` counters of times.
+//! sizes, `program_kinds` the program's own kinds, `method_times` counters of times; `living_blocks` has memory outside of the heap.
 
+mod block_order;
 pub mod counter_lookup;
 pub mod event_types;
+pub mod living_blocks;
 pub mod method_times;
 pub mod object_sizes;
 pub mod object_types;
@@ -22,6 +24,7 @@ use crate::stack::{StackParts, StackTracker};
 use crate::thread::{CounterStore, ThreadParts};
 
 use event_types::EventTypes;
+use living_blocks::LivingBlocks;
 use method_times::MethodTimes;
 use object_types::ObjectTypes;
 use program_kinds::ProgramKinds;
@@ -53,6 +56,8 @@ impl<'a> CountingParts<'a> {
 #[derive(Default)]
 pub struct EventCounting {
     pub event_types: EventTypes,
+    /// Only with `events=native`.
+    pub living_blocks: LivingBlocks,
     pub program_kinds: ProgramKinds,
     pub method_times: MethodTimes,
     pub object_types: ObjectTypes,

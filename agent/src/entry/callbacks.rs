@@ -18,7 +18,9 @@ use crate::classes::load::ClassArrival;
 use crate::classes::rewriting::RewriteOutcome;
 use crate::classes::{java_agents, load, method_watch, unloading};
 use crate::core::record_code_source;
-use crate::entry::{event_callbacks, jni_allocations, jni_brackets, tool_calls};
+use crate::entry::{
+    event_callbacks, jni_allocations, jni_brackets, library_calls, native_methods, tool_calls,
+};
 use crate::events::samples;
 use crate::hookless::thread_storage;
 use crate::leaks;
@@ -67,6 +69,7 @@ pub fn callback_table() -> ti::jvmtiEventCallbacks {
     callbacks.ClassFileLoadHook = Some(class_file_load_hook);
     callbacks.GarbageCollectionFinish = Some(garbage_collection_finish);
     callbacks.ResourceExhausted = Some(resource_exhausted);
+    callbacks.NativeMethodBind = Some(native_methods::native_method_bind);
     event_callbacks::add_callbacks(&mut callbacks);
     callbacks
 }
@@ -93,7 +96,10 @@ unsafe extern "system" fn vm_init(_: *mut ti::jvmtiEnv, env: *mut JNIEnv, _: job
 fn start_hookless_events(agent: &'static Agent, env: *mut JNIEnv) {
     lucce_tracelog::keep_addresses(0);
     match attach::start_events(agent, Some(env)) {
-        Ok(()) => control::start_listener(agent),
+        Ok(()) => {
+            control::start_listener(agent);
+            library_calls::start_recording(agent, agent.core.jni_env(env));
+        }
         Err(message) => agent.core.report_message(LogLevel::Error, &message),
     }
 }
@@ -148,6 +154,7 @@ pub fn handle_vm_init(agent: &'static Agent, env: JniEnvironment) {
         malloc_trim::start_trimming(agent);
         push::start_push(agent);
         file_watch::start_watching(agent);
+        library_calls::start_recording(agent, env);
     }
 }
 

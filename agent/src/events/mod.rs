@@ -11,7 +11,7 @@
 //! slow the VM down. The VM grants the capabilities for exceptions only before it starts.
 //!
 //! Read this file first, then `hook_calls` and `lock` as examples; `samples` and `objects` for allocations; `exception` with
-//! `exception_origin` and `exception_trace`; `allocation_marks` with `ownership` for `io.lucce.Allocations`.
+//! `exception_origin` and `exception_trace`; `native_memory`; `allocation_marks` with `ownership` for `io.lucce.Allocations`.
 
 pub mod allocation_marks;
 pub mod exception;
@@ -20,6 +20,7 @@ pub mod exception_trace;
 mod hook_calls;
 pub mod lock;
 pub mod lock_holders;
+pub mod native_memory;
 pub mod objects;
 pub mod ownership;
 pub mod request;
@@ -30,6 +31,7 @@ use jvmti_bindings::sys::jni::jobject;
 use jvmti_bindings::sys::jvmti as ti;
 use lucce_callgraph::ContextId;
 use lucce_instrument::EventKindInfo;
+use lucce_instrument::kinds::NATIVE;
 use lucce_jvmti::{JniEnvironment, Jvmti};
 
 use crate::counting::CountingParts;
@@ -38,13 +40,15 @@ use crate::thread::ThreadState;
 
 use exception::ExceptionSource;
 use lock::LockSource;
+use native_memory::NativeMemorySource;
 use objects::VmObjectSource;
 use threads::ThreadStartSource;
 
 /// All kinds that the VM reports, or that count hooks' events in their own way.
-const SOURCES: [&dyn EventSource; 4] = [
+const SOURCES: [&dyn EventSource; 5] = [
     &LockSource,
     &ExceptionSource,
+    &NativeMemorySource,
     &VmObjectSource,
     &ThreadStartSource,
 ];
@@ -105,6 +109,18 @@ pub fn record_hook_event(
         Some(source) => source.record_hook_event(agent, env, state, event),
         None => hook_calls::count_call(agent, env, state, mask_bit, event),
     }
+}
+
+/// Switches on the sources that must be on before the VM runs Java code, and prepares what they record.
+///
+/// # Errors
+/// As of [`enable_source`].
+pub fn enable_early_sources(agent: CountingParts<'_>) -> Result<(), String> {
+    if !agent.core.options.events.has_kind(&NATIVE) {
+        return Ok(());
+    }
+    agent.counting.living_blocks.start_recording(agent);
+    enable_source(agent.core.jvmti, &NativeMemorySource)
 }
 
 /// Requests the source's capabilities. Some are only granted before the VM starts.

@@ -10,6 +10,7 @@ pub mod counter;
 pub mod grow_only_array;
 pub mod java_caches;
 pub mod java_table;
+pub mod library_imports;
 pub mod locks;
 pub mod pages;
 pub mod slots;

@@ -14,7 +14,7 @@ use std::sync::{Arc, MutexGuard};
 use lucce_callgraph::{GraphChange, GraphJournal, JournalError, MethodId, SiteId};
 use lucce_tracelog::{
     CounterBlock, EventCounter, LogFull, LogFullCause, LogRecord, LogWriter, SiteSize, ThreadId,
-    VmCounter,
+    TotalCounter, VmCounter,
 };
 
 use crate::memory::locks::{WatchedMutex, WatchedRwLock};
@@ -91,6 +91,14 @@ impl AgentLog {
         cells: u32,
     ) -> Result<CounterBlock<EventCounter>, LogFull> {
         self.lock_state().writer.add_event_counters(thread, cells)
+    }
+
+    /// Adds totals with these names.
+    ///
+    /// # Errors
+    /// The log is full.
+    pub fn add_totals(&self, keys: &[&str]) -> Result<CounterBlock<TotalCounter>, LogFull> {
+        self.lock_state().writer.add_totals(keys)
     }
 
     /// Adds a block of counters for the VM's events.

@@ -13,7 +13,7 @@ use lucce_instrument::kinds::ALLOC;
 use lucce_jvmti::{JvmError, Jvmti, VmHandle};
 
 use crate::core::HooklessMode;
-use crate::events::wanted_sources;
+use crate::events::{enable_early_sources, wanted_sources};
 use crate::hookless::{thread_storage, walk_cost};
 use crate::leaks;
 use crate::memory::locks::WatchedMutex;
@@ -160,6 +160,7 @@ pub fn start_hookless(
     set_detachable(vm, false);
     log_options_and_set_callbacks(agent, text, callbacks)?;
     agent.core.append_meta("tracking", "none");
+    enable_early_sources(agent.counting_parts())?;
     for event in [ti::JVMTI_EVENT_VM_INIT, ti::JVMTI_EVENT_VM_DEATH] {
         jvmti
             .enable_event(event)

@@ -142,6 +142,7 @@ fn start_with_resources(
     jvmti
         .set_callbacks(callbacks)
         .map_err(unsupported_message("the agent's callbacks"))?;
+    events::enable_early_sources(agent.counting_parts())?;
     for event in [
         ti::JVMTI_EVENT_CLASS_FILE_LOAD_HOOK,
         ti::JVMTI_EVENT_VM_START,

@@ -9,15 +9,11 @@ use std::sync::atomic::Ordering;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use lucce_callgraph::ContextId;
-use lucce_tracelog::{CounterBlock, EventCounter, EventTypeId, ThreadId};
+use lucce_tracelog::{EventCounter, EventTypeId};
 
 use crate::core::AgentCore;
 use crate::memory::locks::WatchedMutex;
-
-/// Maximum number of counters. Further threads are not listed as living.
-const MAX_COUNTERS: usize = 1 << 16;
-/// Counters of the first block; each further block has twice as many as there are.
-const FIRST_COUNTERS: usize = 64;
+use crate::thread::shared_counters::SharedCounters;
 
 /// The event types of the counters.
 #[derive(Clone, Copy, Debug)]
@@ -36,10 +32,7 @@ struct AliveCounters {
     /// `None`: living threads are not recorded.
     types: Option<AliveThreadTypes>,
     free: HashMap<ContextId, Vec<&'static EventCounter>>,
-    blocks: Vec<CounterBlock<EventCounter>>,
-    /// Counters of the last block that no context has.
-    rest: &'static [EventCounter],
-    used: usize,
+    shared: SharedCounters,
     clock: Option<&'static EventCounter>,
 }
 
@@ -66,7 +59,7 @@ impl AliveThreads {
         let free = counters.free.get_mut(&origin).and_then(Vec::pop);
         let counter = match free {
             Some(counter) => counter,
-            None => counters.new_counter(core, origin, types.thread)?,
+            None => counters.shared.new_counter(core, origin, types.thread)?,
         };
         let now = milliseconds_now();
         counters.set_clock(core, (origin, types.clock), now);
@@ -90,34 +83,6 @@ impl AliveThreads {
 }
 
 impl AliveCounters {
-    fn new_counter(
-        &mut self,
-        core: &AgentCore,
-        context: ContextId,
-        event: EventTypeId,
-    ) -> Option<&'static EventCounter> {
-        if self.rest.is_empty() {
-            let more = self.used.clamp(FIRST_COUNTERS, MAX_COUNTERS / 4);
-            if self.used + more > MAX_COUNTERS {
-                return None;
-            }
-            let block = core
-                .log
-                .add_event_counters(ThreadId::default(), more as u32)
-                .ok()?;
-            #[allow(unsafe_code, reason = "counters in the log's mapped pages")]
-            // SAFETY: the block is kept as long as the agent, and no thread counts in it later.
-            let counters = unsafe { block.as_static() };
-            self.rest = counters;
-            self.blocks.push(block);
-        }
-        let (counter, rest) = self.rest.split_first()?;
-        self.rest = rest;
-        self.used += 1;
-        counter.claim(context, event);
-        Some(counter)
-    }
-
     fn set_clock(
         &mut self,
         core: &AgentCore,
@@ -125,7 +90,7 @@ impl AliveCounters {
         now: u64,
     ) {
         if self.clock.is_none() {
-            self.clock = self.new_counter(core, context, event);
+            self.clock = self.shared.new_counter(core, context, event);
         }
         if let Some(clock) = self.clock {
             clock.value.store(now.to_le(), Ordering::Relaxed);
@@ -134,7 +99,8 @@ impl AliveCounters {
     }
 }
 
-fn milliseconds_now() -> u64 {
+/// Milliseconds since 1970.
+pub fn milliseconds_now() -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     now.map_or(0, |now| now.as_millis() as u64)
 }

@@ -17,6 +17,7 @@ pub mod monitor_waits;
 pub mod names;
 pub mod open_times;
 pub mod recent_counters;
+pub mod shared_counters;
 pub mod tag_scope;
 pub mod tags;
 pub mod thread_counters;

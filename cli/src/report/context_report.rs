@@ -12,6 +12,7 @@ use serde::Serialize;
 
 use super::heap_column::{HeapTotals, format_estimate};
 use super::listing::ContextRows;
+use super::living_memory::LivingMemoryReport;
 use super::living_threads::LivingThreads;
 use super::lock_holders::LockHolders;
 use super::overview::RunOverview;
@@ -73,6 +74,9 @@ pub(super) struct ContextReport<'r> {
     /// Threads by the context that started them, of the kind `thread`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) threads: Option<LivingThreads>,
+    /// Memory outside of the heap by the context that allocated it, of the kind `native`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) memory: Option<LivingMemoryReport>,
     /// What shares are percentages of.
     #[serde(skip)]
     pub(super) sorted_by: Measure,
@@ -149,6 +153,7 @@ impl<'r> ContextReport<'r> {
             idle: None,
             holders: None,
             threads: None,
+            memory: None,
             event: kind.name.clone(),
             unit: kind.unit.clone(),
             amounts: AmountFormat::for_kind(profile, kind),
@@ -162,6 +167,9 @@ impl<'r> ContextReport<'r> {
         self.write_head(out)?;
         if let Some(threads) = &self.threads {
             threads.write(out)?;
+        }
+        if let Some(memory) = &self.memory {
+            memory.write(out)?;
         }
         if let Some(holders) = &self.holders {
             holders.write(out)?;

@@ -7,6 +7,7 @@
 mod context_report;
 mod heap_column;
 mod listing;
+mod living_memory;
 mod living_threads;
 mod lock_holders;
 mod overview;
@@ -23,10 +24,10 @@ use std::path::PathBuf;
 use lucce_decoder::{
     ALLOC, ContextFocus, ContextList, EventContext, FrameDisplay, GroupBy, HEAP, KindDescriptor,
     KindTotal, Measure, MergedCounter, MergedProfile, Profile, compute_coverage, has_requests,
-    list_lock_pairs, list_recorded_kinds, list_started_threads, read_heap_interval,
-    select_own_kinds,
+    list_living_memory, list_lock_pairs, list_recorded_kinds, list_started_threads,
+    read_heap_interval, select_own_kinds,
 };
-use lucce_options::kinds::{LOCK_WAITS, THREAD};
+use lucce_options::kinds::{LOCK_WAITS, NATIVE_MEMORY, THREAD};
 
 use super::amounts::AmountFormat;
 use super::frame_args::FrameArgs;
@@ -43,6 +44,7 @@ use super::{
 use context_report::{ContextReport, ReportBody};
 use heap_column::{HeapColumn, HeapTotals, RowOrder};
 use listing::ContextRows;
+use living_memory::LivingMemoryReport;
 use living_threads::LivingThreads;
 use lock_holders::LockHolders;
 pub use overview::is_costly_kind;
@@ -398,6 +400,11 @@ impl<'r> ReportRequest<'r> {
         if is_everything && profile.interval.is_none() && THREAD.name == kind.name {
             let threads = list_started_threads(profile).ok().flatten();
             report.threads = threads.map(|of| LivingThreads::new(profile, &of, args.top));
+        }
+        // Memory lives at the end of the run as well.
+        if is_everything && profile.interval.is_none() && NATIVE_MEMORY.is_kind(&kind.name) {
+            let memory = list_living_memory(profile).ok().flatten();
+            report.memory = memory.map(|of| LivingMemoryReport::new(profile, &of, args.top));
         }
         if is_everything && LOCK_WAITS.is_kind(&kind.name) {
             // A context that the log does not explain is reported with the waits.

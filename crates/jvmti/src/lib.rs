@@ -8,6 +8,7 @@ pub mod flags;
 pub mod gc_counters;
 pub mod signals;
 pub mod thread_allocation;
+pub mod thread_state;
 
 pub use field_id::FieldId;
 pub use jvm::heap;

@@ -30,6 +30,10 @@ impl VmThread {
     pub const fn from_address(address: usize) -> VmThread {
         VmThread(address)
     }
+
+    pub(crate) const fn address(self) -> usize {
+        self.0
+    }
 }
 
 /// Reads the VM's count.
@@ -160,7 +164,7 @@ impl JavaThreadLayout {
 }
 
 /// Returns the offset of a field in its structure, as the VM describes it.
-fn field_offset(structure: &CStr, field: &CStr) -> Option<usize> {
+pub(crate) fn field_offset(structure: &CStr, field: &CStr) -> Option<usize> {
     let number = |name: &CStr| {
         // SAFETY: words of the VM that are set before anything is loaded.
         Some(unsafe { *find_symbol(name)?.cast::<usize>().as_ptr() })

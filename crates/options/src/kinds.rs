@@ -175,7 +175,7 @@ impl KindConflict {
 }
 
 /// All kinds, by name.
-pub static ALL: [&EventKindInfo; 13] = [
+pub static ALL: [&EventKindInfo; 14] = [
     &ALLOC,
     &OBJECTS,
     &SAMPLES,
@@ -186,6 +186,7 @@ pub static ALL: [&EventKindInfo; 13] = [
     &IO,
     &LEAK,
     &LOCK,
+    &NATIVE,
     &REQUEST,
     &THREAD,
     &NAMED_TIME,
@@ -489,10 +490,31 @@ pub static LOCK_HOLDERS: KindDescriptor = KindDescriptor {
 /// lives, and the time of its start. Not a kind of events.
 pub static ALIVE_THREADS: KindDescriptor = KindDescriptor::named("thread-alive");
 
+/// Memory outside of the heap in the log.
+pub static NATIVE_MEMORY: KindDescriptor = KindDescriptor {
+    unit: BYTES,
+    ..KindDescriptor::named("native")
+};
+
+/// Living blocks of memory outside of the heap, by the context that allocated them: number and bytes now. Not a kind of events.
+pub static LIVING_BLOCKS: KindDescriptor = KindDescriptor {
+    unit: BYTES,
+    ..KindDescriptor::named("native-live")
+};
+
+/// The time at which the oldest living block of a context was allocated, in milliseconds since 1970. Not a kind of events.
+pub static OLDEST_BLOCKS: KindDescriptor = KindDescriptor::named("native-oldest");
+
 /// Whether the log's counters of this kind are no events but belong to those of another kind.
 #[must_use]
 pub fn is_companion_kind(name: &str) -> bool {
-    let companions = [&LOCK_HOLDERS, &ALIVE_THREADS, &CATCHES];
+    let companions = [
+        &LOCK_HOLDERS,
+        &ALIVE_THREADS,
+        &CATCHES,
+        &LIVING_BLOCKS,
+        &OLDEST_BLOCKS,
+    ];
     companions.iter().any(|kind| kind.is_kind(name))
 }
 
@@ -513,6 +535,26 @@ pub static LOCK: EventKindInfo = EventKindInfo {
     log_kinds: &[&LOCK_WAITS],
     has_hooks: true,
     can_come_later: true,
+    ..PLAIN
+};
+
+/// Memory outside of the heap. The agent takes the place of the JDK's native methods and of functions in the symbol tables of
+/// native libraries.
+pub static NATIVE: EventKindInfo = EventKindInfo {
+    name: "native",
+    summary: "[memory outside of the heap](../guide/allocations.md#memory-outside-of-the-heap): direct buffers, `Unsafe`, \
+              mapped files, `malloc` and `mmap` of native libraries; what lives and its age",
+    not_counted: "memory of the JVM and of the C library",
+    mask_bit: 1 << 24,
+    log_kinds: &[&NATIVE_MEMORY],
+    needs_no_hooks: true,
+    conflicts: &[
+        (
+            KindConflict::Attach,
+            "events=native needs the agent from the start (-agentpath): the JDK's native methods are bound early",
+        ),
+        (KindConflict::Burst, "burst= does not go with events=native"),
+    ],
     ..PLAIN
 };
 

@@ -393,8 +393,8 @@ pub static OPTION_TABLE: [OptionEntry; 32] = [
         value: OptionValue::Choice(&[
             OptionChoice {
                 name: "auto",
-                summary: "No class gets hooks if the VM itself reports all requested events: `alloc=SIZE`, `leak` and \
-                          `exception`, alone or together. Each event then asks the VM for its stack; traces, context ids \
+                summary: "No class gets hooks if the VM itself reports all requested events: `alloc=SIZE`, `leak`, \
+                          `native` and `exception`, alone or together. Each event then asks the VM for its stack; traces, context ids \
                           and logs are the same. Class data sharing stays on. With any other kind, `ctl=all`, `stream=on`, \
                           `burst=` or `encoding=static`, classes get hooks.",
                 needs_lab: false,

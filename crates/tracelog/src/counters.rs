@@ -147,8 +147,13 @@ const _: () = assert!(size_of::<TotalCounter>() == crate::layout::TOTAL as usize
 impl TotalCounter {
     /// Adds one; any thread may call this.
     pub fn increment(&self) {
+        self.add(1);
+    }
+
+    /// Adds a number; any thread may call this.
+    pub fn add(&self, more: u64) {
         // Relaxed, twice: no other data depends on the number.
-        let more = |value: u64| Some(u64::from_le(value).wrapping_add(1).to_le());
+        let more = |value: u64| Some(u64::from_le(value).wrapping_add(more).to_le());
         let _ = self
             .value
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);

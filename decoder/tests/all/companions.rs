@@ -1,9 +1,11 @@
-//! Counters that are no events of their own: holders of locks, and living threads.
+//! Counters that are no events of their own: holders of locks, living threads, and living memory.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use lucce_decoder::{ContextId, Profile, list_lock_pairs, list_started_threads};
+use lucce_decoder::{
+    BlockSum, ContextId, Profile, list_living_memory, list_lock_pairs, list_started_threads,
+};
 use lucce_testkit::{HEADER, Ids};
 use lucce_tracelog::{EndRecord, EventType, EventTypeId, StatRecord, ThreadId, lock_holder_detail};
 
@@ -166,6 +168,72 @@ fn living_threads_have_ages() {
     }
 }
 
+fn memory_types(_: &Ids) -> Vec<(&'static str, &'static str, String)> {
+    vec![
+        ("native", "bytes", "(Unsafe)".into()),
+        ("native", "bytes", "(malloc)".into()),
+        ("native-live", "bytes", "(Unsafe)".into()),
+        ("native-live", "bytes", "(malloc)".into()),
+        ("native-oldest", "", "(Unsafe)".into()),
+        ("native-oldest", "", "(clock)".into()),
+    ]
+}
+
+#[test]
+fn living_memory_has_sums_and_ages() {
+    let start = HEADER.start / 1_000_000;
+    let rows = [
+        ('A', 1, 5, 700),
+        // In another thread.
+        ('A', 1, 1, 100),
+        ('A', 2, 3, 90),
+        ('F', 1, 2, 4_000),
+        ('A', 3, 2, 200),
+        ('A', 4, 3, 90),
+        // All are released.
+        ('F', 3, 0, 0),
+        ('A', 5, 1, start + 1_000),
+        ('F', 5, 0, start + 10),
+        ('A', 6, 1, start + 3_500),
+    ];
+    for (millis, oldest) in [(5_000, 4_000), (0, 2_500)] {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("run.lucce");
+        let ids = write_log(&path, memory_types, &rows, millis);
+        let profile = Profile::open(&path).unwrap();
+        let memory = list_living_memory(&profile).unwrap().unwrap();
+        let sum = |blocks, bytes| BlockSum { blocks, bytes };
+        let found: Vec<_> = memory
+            .rows
+            .iter()
+            .map(|row| {
+                (
+                    row.allocation.stack,
+                    &*row.how,
+                    row.allocated,
+                    row.living,
+                    row.oldest_ms,
+                )
+            })
+            .collect();
+        let [a, f] = ['A', 'F'].map(|name| profile.decode_trace(ids[&name]).unwrap().stack);
+        assert_eq!(
+            found,
+            [
+                (a, "(Unsafe)", sum(6, 800), sum(2, 200), Some(oldest)),
+                (a, "(malloc)", sum(3, 90), sum(3, 90), None),
+                (f, "(Unsafe)", sum(2, 4_000), sum(0, 0), None),
+            ]
+        );
+        assert_eq!(memory.unlisted, sum(0, 0));
+        // What lives is no event.
+        let kinds = profile.counted_kinds();
+        let counts: Vec<_> = kinds.iter().map(|kind| (&*kind.name, kind.count)).collect();
+        assert!(counts.contains(&("native", 11)), "{counts:?}");
+        assert!(counts.iter().all(|(name, _)| !name.starts_with("native-")));
+    }
+}
+
 #[test]
 fn a_log_without_living_threads_says_so() {
     let dir = tempfile::tempdir().unwrap();
@@ -173,4 +241,5 @@ fn a_log_without_living_threads_says_so() {
     lucce_testkit::started(&path);
     let profile = Profile::open(&path).unwrap();
     assert_eq!(list_started_threads(&profile).unwrap(), None);
+    assert_eq!(list_living_memory(&profile).unwrap(), None);
 }

@@ -38,9 +38,9 @@ use thread::ThreadStartHooks;
 pub use lucce_options::event_mask;
 pub use lucce_options::kinds::{
     ALIVE_THREADS, ALL, ALLOC, ALLOCATIONS, BYTES, CALL, CATCHES, EXCEPTION, EXCEPTIONS,
-    EventKindInfo, EventKindSet, HEAP, HEAP_INTERVAL, IO, KindConflict, KindDescriptor, LEAK, LOCK,
-    LOCK_HOLDERS, LOCK_WAITS, NAMED_CALL, NAMED_TIME, NANOS, OBJECTS, REQUEST, SAMPLES, TASKS,
-    THREAD, is_companion_kind,
+    EventKindInfo, EventKindSet, HEAP, HEAP_INTERVAL, IO, KindConflict, KindDescriptor, LEAK,
+    LIVING_BLOCKS, LOCK, LOCK_HOLDERS, LOCK_WAITS, NAMED_CALL, NAMED_TIME, NANOS, NATIVE,
+    NATIVE_MEMORY, OBJECTS, OLDEST_BLOCKS, REQUEST, SAMPLES, TASKS, THREAD, is_companion_kind,
 };
 
 /// The kinds with hooks, each with its hooks.

@@ -1,0 +1,322 @@
+//! Functions that loaded libraries import: replaces them in the libraries' tables of addresses.
+//!
+//! A library calls an imported function through a slot. The dynamic linker writes the function's address to the slot when it loads
+//! the library, or, bound lazily, at the first call. Until then the slot leads back into the library itself.
+//!
+//! ```text
+//! PT_DYNAMIC ─► relocations (JUMP_SLOT, GLOB_DAT) ─► name of the symbol, slot ─► address of the function
+//! ```
+//! A slot changes only if it leads to the expected function or is not bound yet. So a library with another allocator keeps it. A slot
+//! may lie in pages that the linker has made read-only. They become read-only again. If they are writable, the linker may still be
+//! at work, and they stay so.
+#![allow(
+    unsafe_code,
+    reason = "reads tables of the dynamic linker and writes to slots of libraries"
+)]
+
+use std::ffi::{CStr, c_int, c_void};
+use std::fs;
+use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::memory::address_space::PAGE;
+use crate::memory::locks::WatchedMutex;
+
+/// An imported function and what takes its place.
+#[derive(Clone, Copy, Debug)]
+pub struct ReplacedImport {
+    pub name: &'static CStr,
+    pub original: usize,
+    pub replacement: usize,
+}
+
+/// The functions to replace in a library with this file name.
+pub type ImportSelection = fn(&str) -> &'static [ReplacedImport];
+
+/// Tags of `Elf64_Dyn`.
+const DT_PLTRELSZ: u64 = 2;
+const DT_STRTAB: u64 = 5;
+const DT_SYMTAB: u64 = 6;
+const DT_RELA: u64 = 7;
+const DT_RELASZ: u64 = 8;
+const DT_JMPREL: u64 = 23;
+/// The section of symbols that other libraries define.
+const SHN_UNDEF: u16 = 0;
+
+#[cfg(target_arch = "x86_64")]
+const GLOB_DAT: u32 = 6;
+#[cfg(target_arch = "x86_64")]
+const JUMP_SLOT: u32 = 7;
+#[cfg(target_arch = "aarch64")]
+const GLOB_DAT: u32 = 1025;
+#[cfg(target_arch = "aarch64")]
+const JUMP_SLOT: u32 = 1026;
+
+/// `Elf64_Dyn`
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct DynamicEntry {
+    tag: u64,
+    value: u64,
+}
+
+/// `Elf64_Rela`
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Relocation {
+    offset: u64,
+    info: u64,
+    _addend: i64,
+}
+
+/// One thread at a time changes the protection of pages.
+static REPLACING: WatchedMutex<()> = WatchedMutex::new(());
+
+/// Number of times that a library was loaded, when the slots were replaced last.
+static LOADS_SEEN: AtomicUsize = AtomicUsize::new(0);
+
+/// Replaces functions in all loaded libraries, if a library was loaded since the last call.
+pub fn replace_in_new_libraries(selection: ImportSelection) {
+    let mut loads = 0;
+    // SAFETY: the function is called with this variable, before this call returns.
+    unsafe { libc::dl_iterate_phdr(Some(read_load_count), (&raw mut loads).cast()) };
+    // Relaxed: a later call sees what an earlier one missed.
+    if loads == LOADS_SEEN.swap(loads, Ordering::Relaxed) {
+        return;
+    }
+    let _alone = REPLACING.lock();
+    let mut pass = ReplacingPass {
+        selection,
+        writable: None,
+    };
+    // SAFETY: the function is called with this variable, before this call returns.
+    unsafe { libc::dl_iterate_phdr(Some(replace_in_object), (&raw mut pass).cast()) };
+}
+
+unsafe extern "C" fn read_load_count(
+    info: *mut libc::dl_phdr_info,
+    _: usize,
+    count: *mut c_void,
+) -> c_int {
+    // SAFETY: the linker passes its description, and the caller of this module the address of a number.
+    unsafe { *count.cast::<usize>() = (*info).dlpi_adds as usize };
+    1
+}
+
+struct ReplacingPass {
+    selection: ImportSelection,
+    /// The writable addresses, read when the first slot is to be changed.
+    writable: Option<Vec<Range<usize>>>,
+}
+
+/// While it runs, the linker unloads no library.
+unsafe extern "C" fn replace_in_object(
+    info: *mut libc::dl_phdr_info,
+    _: usize,
+    pass: *mut c_void,
+) -> c_int {
+    // SAFETY: the linker passes its description, and the caller of this module the address of its pass.
+    let (info, pass) = unsafe { (&*info, &mut *pass.cast::<ReplacingPass>()) };
+    if info.dlpi_name.is_null() {
+        return 0;
+    }
+    // SAFETY: the linker's own text.
+    let path = unsafe { CStr::from_ptr(info.dlpi_name) }.to_string_lossy();
+    let file = path.rsplit('/').next().unwrap_or_default();
+    let imports = (pass.selection)(file);
+    if !imports.is_empty()
+        && let Some(object) = LoadedObject::new(info)
+    {
+        object.replace_imports(pass, imports);
+    }
+    0
+}
+
+/// A symbol of a library's table.
+struct ImportedSymbol<'t> {
+    name: &'t CStr,
+    /// The library itself defines it.
+    is_defined: bool,
+}
+
+/// A loaded library.
+struct LoadedObject {
+    base: usize,
+    addresses: Range<usize>,
+    symbols: usize,
+    texts: usize,
+    /// Relocations: address and bytes.
+    tables: [(usize, usize); 2],
+}
+
+impl LoadedObject {
+    /// `None`: it imports nothing.
+    fn new(info: &libc::dl_phdr_info) -> Option<LoadedObject> {
+        let base = info.dlpi_addr as usize;
+        // SAFETY: the linker's own table of this object.
+        let headers = unsafe { std::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into()) };
+        let loaded = headers.iter().filter(|of| of.p_type == libc::PT_LOAD);
+        let end = loaded.map(|of| (of.p_vaddr + of.p_memsz) as usize).max()?;
+        let addresses = base..base.checked_add(end)?;
+        let dynamic = headers.iter().find(|of| of.p_type == libc::PT_DYNAMIC)?;
+        let first = base + dynamic.p_vaddr as usize;
+        let count = dynamic.p_memsz as usize / size_of::<DynamicEntry>();
+        let entries = (0..count).map_while(|index| {
+            let at = first + index * size_of::<DynamicEntry>();
+            // SAFETY: an entry of the object's dynamic section, which is loaded.
+            let entry = unsafe { std::ptr::with_exposed_provenance::<DynamicEntry>(at).read() };
+            (entry.tag != 0).then_some(entry)
+        });
+        let entries: Vec<_> = entries.collect();
+        let number = |tag| {
+            let entry = entries.iter().find(|entry| entry.tag == tag);
+            entry.map(|entry| entry.value as usize)
+        };
+        // Some linkers leave addresses as offsets.
+        let address = |tag| {
+            number(tag).map(|at| match at < base {
+                true => base + at,
+                false => at,
+            })
+        };
+        let table = |at, size| (address(at).unwrap_or(0), number(size).unwrap_or(0));
+        Some(LoadedObject {
+            base,
+            addresses,
+            symbols: address(DT_SYMTAB)?,
+            texts: address(DT_STRTAB)?,
+            tables: [table(DT_JMPREL, DT_PLTRELSZ), table(DT_RELA, DT_RELASZ)],
+        })
+    }
+
+    fn replace_imports(&self, pass: &mut ReplacingPass, imports: &[ReplacedImport]) {
+        for (table, bytes) in self.tables {
+            for index in 0..bytes / size_of::<Relocation>() {
+                let at = table + index * size_of::<Relocation>();
+                // SAFETY: a relocation of the object, which is loaded.
+                let relocation =
+                    unsafe { std::ptr::with_exposed_provenance::<Relocation>(at).read() };
+                let kind = relocation.info as u32;
+                if (kind == JUMP_SLOT || kind == GLOB_DAT)
+                    && let Some(symbol) = self.find_symbol(relocation)
+                    && let Some(import) = imports.iter().find(|import| import.name == symbol.name)
+                {
+                    let slot = self.base + relocation.offset as usize;
+                    // The library's own function also lies within it.
+                    let may_be_unbound = kind == JUMP_SLOT && !symbol.is_defined;
+                    self.replace_slot(pass, slot, import, may_be_unbound);
+                }
+            }
+        }
+    }
+
+    fn find_symbol(&self, relocation: Relocation) -> Option<ImportedSymbol<'_>> {
+        let index = (relocation.info >> 32) as usize;
+        // Symbol 0 has no name.
+        let index = std::num::NonZeroUsize::new(index)?.get();
+        let at = self.symbols + index * size_of::<libc::Elf64_Sym>();
+        // SAFETY: the object's symbol, which its relocation names.
+        let symbol = unsafe { std::ptr::with_exposed_provenance::<libc::Elf64_Sym>(at).read() };
+        let text = self.texts + symbol.st_name as usize;
+        Some(ImportedSymbol {
+            // SAFETY: the symbol's name in the object's texts.
+            name: unsafe { CStr::from_ptr(std::ptr::with_exposed_provenance(text)) },
+            is_defined: symbol.st_shndx != SHN_UNDEF,
+        })
+    }
+
+    fn replace_slot(
+        &self,
+        pass: &mut ReplacingPass,
+        address: usize,
+        import: &ReplacedImport,
+        may_be_unbound: bool,
+    ) {
+        if !self.addresses.contains(&address) || !address.is_multiple_of(align_of::<usize>()) {
+            return;
+        }
+        let at = std::ptr::with_exposed_provenance_mut(address);
+        // SAFETY: a slot of the object, which is loaded. The linker and other threads access it as a word.
+        let slot = unsafe { AtomicUsize::from_ptr(at) };
+        // Acquire: pairs with the linker's write of the address.
+        let found = slot.load(Ordering::Acquire);
+        let is_unbound = may_be_unbound && self.addresses.contains(&found);
+        if found != import.original && !is_unbound {
+            return;
+        }
+        let writable = pass.writable.get_or_insert_with(read_writable_ranges);
+        let is_writable = writable.iter().any(|range| range.contains(&address));
+        let page = (address & !(PAGE - 1)) as *mut c_void;
+        let protect = |protection| {
+            // SAFETY: a page of the object with slots, whose content stays.
+            unsafe { libc::mprotect(page, PAGE, protection) == 0 }
+        };
+        if is_writable || protect(libc::PROT_READ | libc::PROT_WRITE) {
+            // Release: a thread that calls the replacement sees what it uses.
+            slot.store(import.replacement, Ordering::Release);
+            if !is_writable {
+                protect(libc::PROT_READ);
+            }
+        }
+    }
+}
+
+fn read_writable_ranges() -> Vec<Range<usize>> {
+    let text = fs::read("/proc/self/maps").unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    let ranges = text.lines().filter_map(|line| {
+        let (range, rest) = line.split_once(' ')?;
+        let (start, end) = range.split_once('-')?;
+        let address = |text| usize::from_str_radix(text, 16).ok();
+        let range = address(start)?..address(end)?;
+        rest.get(1..2).filter(|of| *of == "w").map(|_| range)
+    });
+    ranges.collect()
+}
+
+#[cfg(test)]
+mod library_imports_tests {
+    use super::*;
+
+    #[test]
+    fn pages_are_writable_or_not() {
+        let ranges = read_writable_ranges();
+        let contains = |address: usize| ranges.iter().any(|range| range.contains(&address));
+        let local = 1_u8;
+        assert!(contains((&raw const local).addr()));
+        assert!(contains((&raw const LOADS_SEEN).addr()));
+        assert!(!contains(read_writable_ranges as *const () as usize));
+    }
+
+    #[test]
+    fn a_slot_of_another_function_stays() {
+        static OTHER: AtomicUsize = AtomicUsize::new(0);
+        let slot = (&raw const OTHER).addr();
+        let object = LoadedObject {
+            base: slot,
+            addresses: slot..slot + size_of::<usize>(),
+            symbols: 0,
+            texts: 0,
+            tables: [(0, 0); 2],
+        };
+        let import = ReplacedImport {
+            name: c"malloc",
+            original: 1_000,
+            replacement: 2_000,
+        };
+        let mut pass = ReplacingPass {
+            selection: |_| &[],
+            writable: None,
+        };
+        let mut replace = |value, may_be_unbound| {
+            OTHER.store(value, Ordering::Relaxed);
+            object.replace_slot(&mut pass, slot, &import, may_be_unbound);
+            OTHER.load(Ordering::Relaxed)
+        };
+        assert_eq!(replace(1_000, false), 2_000);
+        assert_eq!(replace(1_001, true), 1_001);
+        // Not bound yet: it leads back into the library.
+        assert_eq!(replace(slot, true), 2_000);
+        assert_eq!(replace(slot, false), slot);
+    }
+}
