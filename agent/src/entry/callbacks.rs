@@ -21,7 +21,7 @@ use crate::core::record_code_source;
 use crate::entry::{event_callbacks, jni_allocations, jni_brackets, tool_calls};
 use crate::events::samples;
 use crate::hookless::thread_storage;
-use crate::leaks;
+use crate::leaks::{self, survival};
 use crate::options::LogLevel;
 use crate::session::Agent;
 use crate::session::finish::finish_recording;
@@ -132,6 +132,12 @@ pub fn handle_vm_init(agent: &'static Agent, env: JniEnvironment) {
             .core
             .report_message(LogLevel::Error, "this VM does not sample allocations");
     }
+    if let (Some(survival), Some(vm)) = (&agent.survival, holders_request::loading_vm())
+        && survival::start_following(agent.counting_parts(), survival, vm).is_err()
+    {
+        let text = "this VM does not report collections";
+        agent.core.report_message(LogLevel::Error, text);
+    }
     if events.vm_interval().is_some() {
         agent
             .counters
@@ -227,11 +233,14 @@ unsafe extern "system" fn breakpoint(
     });
 }
 
-/// Enabled only with `events=leak`. No function of the VM may be called here.
+/// Enabled only with `events=leak` or `survive`. No function of the VM may be called here.
 unsafe extern "system" fn garbage_collection_finish(_: *mut ti::jvmtiEnv) {
     guard_callback((), |agent| {
         if let Some(leaks) = &agent.leaks {
             leaks.on_collection(agent.counting_parts());
+        }
+        if let Some(survival) = &agent.survival {
+            survival.on_collection();
         }
     });
 }
@@ -264,6 +273,9 @@ unsafe extern "system" fn vm_death(_: *mut ti::jvmtiEnv, env: *mut JNIEnv) {
         }
         if let Some(leaks) = &agent.leaks {
             leaks.finish_sampling(agent.counting_parts(), agent.core.jni_env(env));
+        }
+        if let Some(survival) = &agent.survival {
+            survival.finish_following(agent.counting_parts());
         }
         agent
             .counters

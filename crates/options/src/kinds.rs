@@ -175,7 +175,7 @@ impl KindConflict {
 }
 
 /// All kinds, by name.
-pub static ALL: [&EventKindInfo; 13] = [
+pub static ALL: [&EventKindInfo; 14] = [
     &ALLOC,
     &OBJECTS,
     &SAMPLES,
@@ -187,6 +187,7 @@ pub static ALL: [&EventKindInfo; 13] = [
     &LEAK,
     &LOCK,
     &REQUEST,
+    &SURVIVE,
     &THREAD,
     &NAMED_TIME,
 ];
@@ -363,6 +364,10 @@ pub static EXCEPTION: EventKindInfo = EventKindInfo {
     ..PLAIN
 };
 
+/// The log's key for the reason why `survive` has no numbers.
+pub const NO_SURVIVAL: &str = "survive.none";
+/// The log's key for the number of young collections that `survive` has seen.
+pub const YOUNG_COLLECTIONS: &str = "survive.collections";
 /// The log's key for the sampling interval of `heap`, in bytes.
 pub const HEAP_INTERVAL: &str = "heap.interval";
 
@@ -390,6 +395,60 @@ pub static HEAP: EventKindInfo = EventKindInfo {
     conflicts: &[(
         KindConflict::Attach,
         "events=heap is shown beside the exact counts of alloc, which need the agent from the start (-agentpath)",
+    )],
+    ..PLAIN
+};
+
+/// Numbers of young collections, ascending: `survive` counts which objects were not freed by as many.
+pub const SURVIVED_COLLECTIONS: [u64; 4] = [1, 2, 4, 8];
+
+/// Sampled objects that are in the old generation.
+pub static OLD_OBJECTS: KindDescriptor = KindDescriptor {
+    unit: BYTES,
+    ..KindDescriptor::named("survive")
+};
+
+/// Sampled objects that died before they were old.
+pub static DIED_YOUNG: KindDescriptor = KindDescriptor {
+    unit: BYTES,
+    ..KindDescriptor::named("survive-died")
+};
+
+/// Sampled objects that were not freed by as many young collections as [`SURVIVED_COLLECTIONS`] says, in its order.
+pub static SURVIVORS: [KindDescriptor; 4] = [
+    survivors("survive-1"),
+    survivors("survive-2"),
+    survivors("survive-4"),
+    survivors("survive-8"),
+];
+
+const fn survivors(name: &'static str) -> KindDescriptor {
+    KindDescriptor {
+        unit: BYTES,
+        ..KindDescriptor::named(name)
+    }
+}
+
+/// How long the samples of [`HEAP`] live.
+pub static SURVIVE: EventKindInfo = EventKindInfo {
+    name: "survive",
+    summary: "with `alloc`: `heap`, and [how long its samples live](../guide/allocations.md#what-survives): through 1, 2, 4, 8 \
+              young collections, and into the old generation",
+    not_counted: "collectors other than G1, Parallel and Serial: the log says why",
+    mask_bit: 1 << 25,
+    log_kinds: &[
+        &OLD_OBJECTS,
+        &DIED_YOUNG,
+        &SURVIVORS[0],
+        &SURVIVORS[1],
+        &SURVIVORS[2],
+        &SURVIVORS[3],
+    ],
+    needs_no_hooks: true,
+    is_everywhere: false,
+    conflicts: &[(
+        KindConflict::Attach,
+        "events=survive is shown beside the exact counts of alloc, which need the agent from the start (-agentpath)",
     )],
     ..PLAIN
 };
@@ -497,10 +556,11 @@ pub fn is_companion_kind(name: &str) -> bool {
 }
 
 /// Whether a kind in the log says more about the events of another kind, which are listed there: handlers of exceptions, or
-/// which allocations reached the heap.
+/// which allocations reached the heap, and how long they lived.
 #[must_use]
 pub fn is_supplement_kind(name: &str) -> bool {
-    is_companion_kind(name) || HEAP_SAMPLES.is_kind(name)
+    let mut samples = HEAP.log_kinds.iter().chain(SURVIVE.log_kinds);
+    is_companion_kind(name) || samples.any(|kind| kind.is_kind(name))
 }
 
 /// Waiting threads. The VM reports monitors; calls that park a thread have hooks.
@@ -663,7 +723,8 @@ mod kinds_tests {
             // A hook hands over one size and one duration.
             for unit in [BYTES, NANOS] {
                 let mut same = kind.log_kinds.iter().filter(|log| log.unit == unit);
-                let has_hook_calls = ![LEAK.mask_bit, NAMED_TIME.mask_bit].contains(&kind.mask_bit);
+                let without = [LEAK.mask_bit, NAMED_TIME.mask_bit, SURVIVE.mask_bit];
+                let has_hook_calls = !without.contains(&kind.mask_bit);
                 assert!(!has_hook_calls || same.nth(1).is_none(), "{}", kind.name);
             }
         }
