@@ -56,6 +56,7 @@ mod second_start;
 mod shop;
 mod starts;
 mod streams;
+mod survival;
 mod tagged_tasks;
 mod tags;
 mod task_allocations;
@@ -148,6 +149,7 @@ fn all(setup: &'static Setup) -> Vec<Test> {
         starts::tests(setup),
         samples::tests(setup),
         on_heap::tests(setup),
+        survival::tests(setup),
         second_start::tests(setup),
         tasks::tests(setup),
         classes::tests(setup),

@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use jvmti_bindings::sys::jni::{JNIEnv, jclass, jint, jmethodID, jobject};
 use jvmti_bindings::sys::jvmti as ti;
 use lucce_bytecode::mutf8;
-use lucce_instrument::kinds::{HEAP, SAMPLES};
-use lucce_jvmti::JniEnvironment;
+use lucce_instrument::kinds::{ALLOC_SIZES, HEAP, HUMONGOUS_BYTES, SAMPLES};
+use lucce_jvmti::{JniEnvironment, flags};
 
 use crate::classes::java_agents::ArrivingClass;
 use crate::classes::load::ClassArrival;
@@ -123,6 +123,11 @@ pub fn handle_vm_init(agent: &'static Agent, env: JniEnvironment) {
             .report_message(LogLevel::Error, "this VM does not sample allocations");
     }
     let events = &agent.core.options.events;
+    if let Some(vm) = holders_request::loading_vm().filter(|_| events.has_kind(&ALLOC_SIZES))
+        && let Some(bytes) = flags::humongous_bytes(vm.as_raw())
+    {
+        agent.core.append_meta(HUMONGOUS_BYTES, &bytes.to_string());
+    }
     let sampled = events.alloc_interval().map(|bytes| (&SAMPLES, bytes));
     let sampled = sampled.or(events.heap_interval().map(|bytes| (&HEAP, bytes)));
     if let Some((kind, bytes)) = sampled

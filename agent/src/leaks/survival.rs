@@ -21,7 +21,8 @@ use std::sync::{MutexGuard, OnceLock};
 use jvmti_bindings::sys::jni::jobject;
 use jvmti_bindings::sys::jvmti as ti;
 use lucce_instrument::kinds::{
-    BYTES, DIED_YOUNG, NO_SURVIVAL, OLD_OBJECTS, SURVIVED_COLLECTIONS, SURVIVORS, YOUNG_COLLECTIONS,
+    BYTES, DIED_YOUNG, NO_SURVIVAL, OLD_OBJECTS, SURVIVED_COLLECTIONS, SURVIVORS,
+    TENURING_THRESHOLD, YOUNG_COLLECTIONS,
 };
 use lucce_jvmti::gc_counters::GcCounters;
 use lucce_jvmti::{JniEnvironment, JvmError, VmHandle, flags, is_slot_cleared};
@@ -126,7 +127,10 @@ pub fn start_following(
         counters,
         humongous_bytes: flags::humongous_bytes(vm.as_raw()),
     };
-    survival.state.lock().seen = known.read_counts();
+    let counts = known.read_counts();
+    let threshold = counts.threshold.to_string();
+    agent.core.append_meta(TENURING_THRESHOLD, &threshold);
+    survival.state.lock().seen = counts;
     let _ = survival.vm.set(known);
     let jvmti = agent.core.jvmti;
     jvmti.enable_event(ti::JVMTI_EVENT_GARBAGE_COLLECTION_FINISH)
@@ -216,7 +220,10 @@ impl SurvivalTracker {
         let unused = mem::take(&mut self.state.lock().unused);
         for unused in unused {
             let weak = unused.weak as jobject;
-            if unused.was_cleared && !env.is_cleared(weak) && !self.is_unreliable.swap(true, Ordering::Relaxed) {
+            if unused.was_cleared
+                && !env.is_cleared(weak)
+                && !self.is_unreliable.swap(true, Ordering::Relaxed)
+            {
                 let why = "this VM's weak references cannot be read at a collection";
                 agent.core.append_meta(NO_SURVIVAL, why);
             }
@@ -242,7 +249,10 @@ impl SurvivalTracker {
 
 fn is_weak_alive(weak: usize) -> bool {
     // SAFETY: a followed object's weak reference. It leaves the followed ones under the lock before it is deleted.
-    #[allow(unsafe_code, reason = "reads references while the VM may not be called")]
+    #[allow(
+        unsafe_code,
+        reason = "reads references while the VM may not be called"
+    )]
     let is_cleared = unsafe { is_slot_cleared(weak as jobject) };
     !is_cleared
 }
@@ -260,7 +270,8 @@ fn find_counters(
     let types = [&OLD_OBJECTS, &DIED_YOUNG].map(|kind| type_of(kind.name));
     let survivors = SURVIVORS.each_ref().map(|kind| type_of(kind.name));
     let mut counters = current_counters(agent.thread_parts(), env, state);
-    let mut find = |event| event_counter(agent.thread_parts(), &mut counters, sample.number, event?);
+    let mut find =
+        |event| event_counter(agent.thread_parts(), &mut counters, sample.number, event?);
     let [old, died] = types.map(&mut find);
     let [one, two, four, eight] = survivors.map(&mut find);
     Some(SurvivalCounters {
@@ -355,7 +366,14 @@ mod survival_tests {
     fn amounts(counters: &SurvivalCounters) -> [u64; 6] {
         let count = |counter: &EventCounter| u64::from_le(counter.count.load(Ordering::Relaxed));
         let [one, two, four, eight] = counters.survived.map(count);
-        [one, two, four, eight, count(counters.old), count(counters.died)]
+        [
+            one,
+            two,
+            four,
+            eight,
+            count(counters.old),
+            count(counters.died),
+        ]
     }
 
     /// A heap whose objects die after some collections, with this tenuring threshold.
@@ -400,7 +418,8 @@ mod survival_tests {
             self.counts.young += young;
             self.counts.full += full;
             let alive = &self.alive;
-            self.state.note_collection(self.counts, |weak| alive.contains(&weak));
+            self.state
+                .note_collection(self.counts, |weak| alive.contains(&weak));
         }
     }
 

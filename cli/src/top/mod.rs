@@ -63,7 +63,7 @@ pub fn run(args: &TopArgs) -> Result<CommandStatus, CommandError> {
         return Err(CommandError::Usage(message.into()));
     }
     SortArg::check_total(args.order.sort, args.by.includes_callees())?;
-    SortArg::check_heap(args.order.sort, false)?;
+    SortArg::check_heap(args.order.sort, false, false)?;
     let target = RunTarget::from_name(&args.target.jvm)?;
     let sampler = LogSampler::new(&target.log, args.interval, args.selection.clone())?;
     if let Some(event) = &args.selection.event {

@@ -175,9 +175,10 @@ impl KindConflict {
 }
 
 /// All kinds, by name.
-pub static ALL: [&EventKindInfo; 14] = [
+pub static ALL: [&EventKindInfo; 15] = [
     &ALLOC,
     &OBJECTS,
+    &ALLOC_SIZES,
     &SAMPLES,
     &CALL,
     &NAMED_CALL,
@@ -228,13 +229,43 @@ pub static OBJECTS: EventKindInfo = EventKindInfo {
     ..PLAIN
 };
 
+/// The log's key for the size in bytes above which G1 allocates an object in regions of its own.
+pub const HUMONGOUS_BYTES: &str = "heap.humongous";
+
+/// Arrays by powers of two of their size, in the contexts of [`ALLOCATIONS`].
+pub static ALLOCATION_SIZES: KindDescriptor = KindDescriptor {
+    unit: BYTES,
+    ..KindDescriptor::named("alloc-size")
+};
+
+/// Allocations, and a histogram of array sizes for each context.
+pub static ALLOC_SIZES: EventKindInfo = EventKindInfo {
+    name: "alloc=sizes",
+    argument: KindArgument::Keyword("sizes", &ALLOC),
+    summary: "`alloc`, and for each context how many arrays have which size, by powers of two: `report --by size`, \
+              `--min-size 1m`",
+    mask_bit: 1 << 27,
+    log_kinds: &[&ALLOCATIONS, &ALLOCATION_SIZES],
+    conflicts: &[
+        (
+            KindConflict::Attach,
+            "events=alloc=sizes needs the agent from the start (-agentpath)",
+        ),
+        (
+            KindConflict::OtherTracking,
+            "events=alloc=sizes needs tracking=lazy",
+        ),
+    ],
+    ..PLAIN
+};
+
 /// Allocations sampled by the VM.
 pub static SAMPLES: EventKindInfo = EventKindInfo {
     name: "alloc=SIZE",
     argument: KindArgument::Interval(IntervalArgument {
         default: None,
         least: 1,
-        expected: Some("alloc, alloc=all, or a size such as alloc=512k"),
+        expected: Some("alloc, alloc=all, alloc=sizes, or a size such as alloc=512k"),
     }),
     summary: "one sampled allocation per SIZE bytes, from any code, instead of every allocation; reports estimate \
               totals from the samples and say so",
@@ -366,6 +397,8 @@ pub static EXCEPTION: EventKindInfo = EventKindInfo {
 
 /// The log's key for the reason why `survive` has no numbers.
 pub const NO_SURVIVAL: &str = "survive.none";
+/// The log's key for the tenuring threshold at the start, if `survive` has numbers.
+pub const TENURING_THRESHOLD: &str = "survive.threshold";
 /// The log's key for the number of young collections that `survive` has seen.
 pub const YOUNG_COLLECTIONS: &str = "survive.collections";
 /// The log's key for the sampling interval of `heap`, in bytes.
@@ -556,11 +589,13 @@ pub fn is_companion_kind(name: &str) -> bool {
 }
 
 /// Whether a kind in the log says more about the events of another kind, which are listed there: handlers of exceptions, or
-/// which allocations reached the heap, and how long they lived.
+/// which allocations reached the heap, how long they lived, and their sizes.
 #[must_use]
 pub fn is_supplement_kind(name: &str) -> bool {
     let mut samples = HEAP.log_kinds.iter().chain(SURVIVE.log_kinds);
-    is_companion_kind(name) || samples.any(|kind| kind.is_kind(name))
+    is_companion_kind(name)
+        || ALLOCATION_SIZES.is_kind(name)
+        || samples.any(|kind| kind.is_kind(name))
 }
 
 /// Waiting threads. The VM reports monitors; calls that park a thread have hooks.
@@ -723,7 +758,8 @@ mod kinds_tests {
             // A hook hands over one size and one duration.
             for unit in [BYTES, NANOS] {
                 let mut same = kind.log_kinds.iter().filter(|log| log.unit == unit);
-                let without = [LEAK.mask_bit, NAMED_TIME.mask_bit, SURVIVE.mask_bit];
+                let without =
+                    [&LEAK, &NAMED_TIME, &SURVIVE, &ALLOC_SIZES].map(|kind| kind.mask_bit);
                 let has_hook_calls = !without.contains(&kind.mask_bit);
                 assert!(!has_hook_calls || same.nth(1).is_none(), "{}", kind.name);
             }
