@@ -2,6 +2,7 @@
 //!
 //! `cargo xtask jvm-tests` runs them. `--quick` leaves a few, on one JDK.
 
+mod array_sizes;
 mod attach;
 mod bad_options;
 mod benched;
@@ -149,6 +150,7 @@ fn all(setup: &'static Setup) -> Vec<Test> {
         starts::tests(setup),
         samples::tests(setup),
         on_heap::tests(setup),
+        array_sizes::tests(setup),
         survival::tests(setup),
         second_start::tests(setup),
         tasks::tests(setup),
