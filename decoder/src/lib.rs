@@ -124,7 +124,7 @@ pub use merged::{
     CallTreeBranch, CallTreeOptions, EventMeaning, FrameName, GroupKey, KindName, MergedCounter,
     MergedNames, MergedProfile, MergedRun, PathSum, TaggedThread,
 };
-pub use object_sizes::{AllocationSum, has_array_sizes, read_humongous_bytes};
+pub use object_sizes::{AllocationAmount, has_array_sizes, read_humongous_bytes};
 pub use origins::{StartOrigin, SubmissionIndex, index_submissions, trace_submitters};
 pub use profile::{
     DecodeMismatch, LogSizes, Profile, ProfileThread, ProgressTick, SkippedCode, StackTrace,

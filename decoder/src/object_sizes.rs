@@ -19,7 +19,7 @@ const UNKNOWN_SIZE: u32 = u64::BITS;
 
 /// Number and bytes of allocations.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct AllocationSum {
+pub struct AllocationAmount {
     pub count: u64,
     pub bytes: u64,
 }
@@ -49,8 +49,8 @@ pub fn read_humongous_bytes(profile: &Profile) -> Option<u64> {
 impl Profile {
     /// Leaves out allocations of less than `least` bytes, a power of two. Returns those whose size is unknown, which are left out
     /// too.
-    pub fn retain_large_allocations(&mut self, least: u64) -> AllocationSum {
-        let mut unknown = AllocationSum::default();
+    pub fn retain_large_allocations(&mut self, least: u64) -> AllocationAmount {
+        let mut unknown = AllocationAmount::default();
         let (sized, mut kept) = self.split_by_size();
         for of in sized {
             match of.power {

@@ -69,6 +69,8 @@ fn check(case: &Case) -> Checked {
     )?;
     java.lucce()
         .text(2, &["report", "--min-size", "1000000", log])?;
+    java.lucce()
+        .text(2, &["report", "--by", "size", "--type", "byte", log])?;
     java.lucce().check(&java.log())?;
     java.clean();
     check_without_sizes(case)

@@ -5,9 +5,9 @@ use std::io::{self, Write};
 
 use lucce_decoder::escape::EscapedText;
 use lucce_decoder::{
-    ALLOC, AllocationCoverage, AllocationSum, BurstSummary, ContextList, CountingDelay, KindTotal,
-    LEAK, Measure, Profile, explain_sample_bias, read_counting_delay, read_sampled_bytes,
-    summarize_bursts,
+    ALLOC, AllocationAmount, AllocationCoverage, BurstSummary, ContextList, CountingDelay,
+    KindTotal, LEAK, Measure, Profile, explain_sample_bias, read_counting_delay,
+    read_sampled_bytes, summarize_bursts,
 };
 use lucce_options::kinds::NO_SURVIVAL;
 use serde::Serialize;
@@ -83,7 +83,7 @@ pub(super) struct ContextReport<'r> {
     pub(super) lacks_own_code: bool,
     /// Allocations that `--min-size` leaves out, as their sizes are unknown.
     #[serde(skip)]
-    pub(super) unknown_sizes: AllocationSum,
+    pub(super) unknown_sizes: AllocationAmount,
     #[serde(flatten)]
     pub(super) body: ReportBody<'r>,
 }
@@ -159,7 +159,7 @@ impl<'r> ContextReport<'r> {
             amounts: AmountFormat::for_kind(profile, kind),
             sorted_by: Measure::Value,
             lacks_own_code: false,
-            unknown_sizes: AllocationSum::default(),
+            unknown_sizes: AllocationAmount::default(),
             body,
         }
     }
@@ -306,7 +306,7 @@ impl<'r> ContextReport<'r> {
             writeln!(out, "note: {delay}")?;
         }
         if self.unknown_sizes.count > 0 {
-            let AllocationSum { count, bytes } = self.unknown_sizes;
+            let AllocationAmount { count, bytes } = self.unknown_sizes;
             let bytes = format_amount(bytes as f64, "bytes");
             writeln!(
                 out,

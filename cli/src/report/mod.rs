@@ -22,7 +22,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use lucce_decoder::{
-    ALLOC, AllocationSum, ContextFocus, ContextList, EventContext, FrameDisplay, GroupBy, HEAP,
+    ALLOC, AllocationAmount, ContextFocus, ContextList, EventContext, FrameDisplay, GroupBy, HEAP,
     KindDescriptor, KindTotal, Measure, MergedCounter, MergedProfile, Profile, compute_coverage,
     has_requests, has_survival, list_lock_pairs, list_recorded_kinds, list_started_threads,
     read_heap_interval, select_own_kinds,
@@ -204,7 +204,7 @@ struct ReportRequest<'r> {
     profile: &'r Profile,
     kind: &'r KindTotal,
     /// Allocations that `--min-size` leaves out, as their sizes are unknown.
-    unknown_sizes: AllocationSum,
+    unknown_sizes: AllocationAmount,
     filter: EventFilter<'r>,
 }
 

@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use clap::ValueEnum;
 use clap::builder::PossibleValue;
-use lucce_decoder::{ALLOC, AllocationSum, GroupBy, KindTotal, Profile, read_humongous_bytes};
+use lucce_decoder::{ALLOC, AllocationAmount, GroupBy, KindTotal, Profile, read_humongous_bytes};
 use lucce_options::units::parse_size;
 
 use crate::CommandError;
@@ -71,14 +71,20 @@ pub fn apply_sizes(
     args: &ReportArgs,
     kind: &KindTotal,
     profile: &mut Profile,
-) -> Result<AllocationSum, CommandError> {
+) -> Result<AllocationAmount, CommandError> {
     if !args.has_sizes() {
-        return Ok(AllocationSum::default());
+        return Ok(AllocationAmount::default());
     }
     if !ALLOC.is_kind(&kind.name) || args.counted.stream {
         return Err(CommandError::Usage(
             "--min-size and --by size are of counted allocations: without --stream, and without --event of another kind"
                 .into(),
+        ));
+    }
+    let is_by_size = args.by == Some(ReportGrouping::Size);
+    if is_by_size && args.selection.event_filter().has_type_pattern() {
+        return Err(CommandError::Usage(
+            "--by size does not go with --type: sizes take the place of types".into(),
         ));
     }
     let least = match args.min_size {
@@ -91,7 +97,7 @@ pub fn apply_sizes(
         })?),
     };
     let unknown = least.map(|least| profile.retain_large_allocations(least));
-    if args.by == Some(ReportGrouping::Size) {
+    if is_by_size {
         profile.replace_types_by_sizes();
     }
     Ok(unknown.unwrap_or_default())

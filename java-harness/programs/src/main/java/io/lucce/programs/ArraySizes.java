@@ -29,6 +29,7 @@ public final class ArraySizes {
     public static void main(String[] args) {
         mixed();
         copies();
+        kept = new Point();
         points();
     }
 }
