@@ -91,11 +91,12 @@ fn check(case: &Case) -> Checked {
             format!("{method}: {found:?}, not {wanted:?}")
         })?;
     }
+    // The last one is kept, and loading its class leaves little.
     let garbage = line("dropAll")?;
     ensure(
         garbage.died * 100 > garbage.bytes * 99
             && garbage.lived[0] * 100 < garbage.bytes
-            && garbage.old == 0,
+            && garbage.old < 1_000,
         || format!("{garbage:?}"),
     )?;
     let large = line("dropLarge")?;
