@@ -50,7 +50,9 @@ pub fn tests(setup: &'static Setup) -> Vec<Test> {
 
 /// Each allocation is a sample. The program knows how long its objects live.
 fn check(case: &Case) -> Checked {
-    let java = case.java("events=alloc+heap=1+survive").main([PROGRAM]);
+    let java = case
+        .java("events=alloc+heap=1+survive,verify=1000")
+        .main([PROGRAM]);
     let ended = java.run()?.expect(0)?;
     let each = ended.stdout.lines().find_map(|line| {
         let (each, kept) = line.strip_prefix("each ")?.split_once(" kept ")?;
