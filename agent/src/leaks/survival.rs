@@ -25,11 +25,12 @@ use lucce_instrument::kinds::{
     TENURING_THRESHOLD, YOUNG_COLLECTIONS,
 };
 use lucce_jvmti::gc_counters::GcCounters;
-use lucce_jvmti::{JniEnvironment, JvmError, VmHandle, flags, is_slot_cleared};
+use lucce_jvmti::{JniEnvironment, JvmError, VmHandle, flags};
 use lucce_tracelog::EventCounter;
 
 use crate::counting::CountingParts;
 use crate::events::samples::CountedSample;
+use crate::leaks::snapshots::is_cleared;
 use crate::memory::counter::increment_counter;
 use crate::memory::locks::WatchedMutex;
 use crate::thread::counter_access::{current_counters, event_counter};
@@ -197,7 +198,7 @@ impl SurvivalTracker {
             return;
         };
         match self.lock_at_pause() {
-            Some(mut state) => state.note_collection(vm.read_counts(), is_weak_alive),
+            Some(mut state) => state.note_collection(vm.read_counts(), |weak| !is_cleared(weak)),
             None => {
                 increment_counter(&self.missed);
             }
@@ -245,16 +246,6 @@ impl SurvivalTracker {
             agent.core.append_stat(key, value);
         }
     }
-}
-
-fn is_weak_alive(weak: usize) -> bool {
-    // SAFETY: a followed object's weak reference. It leaves the followed ones under the lock before it is deleted.
-    #[allow(
-        unsafe_code,
-        reason = "reads references while the VM may not be called"
-    )]
-    let is_cleared = unsafe { is_slot_cleared(weak as jobject) };
-    !is_cleared
 }
 
 /// The counters of the sample's context and type. `None`: the log is full.
