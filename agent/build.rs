@@ -213,13 +213,15 @@ fn layout_class_source() -> String {
     let own_bits = event_bits::ALL
         .iter()
         .map(|(name, bit)| ((*name).to_owned(), *bit));
-    // Kinds with a value share the name before `=`, and Java code does not test them. Kinds for named methods share the
-    // name before `:`.
-    let kinds = kinds::ALL.iter().filter(|kind| !kind.name.contains('='));
+    // Kinds with a value share the name before `=`, and Java code tests one of them. Kinds for named methods share the name
+    // before `:`.
+    let is_sizes = |kind: &kinds::EventKindInfo| kind.mask_bit == kinds::ALLOC_SIZES.mask_bit;
+    let kinds = kinds::ALL.iter();
+    let kinds = kinds.filter(|kind| !kind.name.contains('=') || is_sizes(kind));
     let kinds = kinds.map(|kind| {
         let name = match kind.name.contains(':') {
             true => format!("NAMED_{}", kind.first_name()),
-            false => kind.name.to_owned(),
+            false => kind.name.replace('=', "_"),
         };
         (name.to_uppercase(), kind.mask_bit)
     });

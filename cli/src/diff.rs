@@ -74,7 +74,7 @@ struct DiffReport<'c> {
 pub fn run(args: &DiffArgs) -> Result<CommandStatus, CommandError> {
     let (old, new) = split_sides(args)?;
     SortArg::check_total(args.what.order.sort, args.by.includes_callees())?;
-    SortArg::check_heap(args.what.order.sort, false)?;
+    SortArg::check_heap(args.what.order.sort, false, false)?;
     if let Some(page) = &args.html {
         return write_page(args, (old, new), page);
     }

@@ -98,7 +98,7 @@ enum GateVerdict {
 pub fn run(args: &GateArgs) -> Result<CommandStatus, CommandError> {
     // A gate compares contexts, which have no callees.
     SortArg::check_total(args.what.order.sort, false)?;
-    SortArg::check_heap(args.what.order.sort, false)?;
+    SortArg::check_heap(args.what.order.sort, false, false)?;
     let mut targets = args.junit.iter().chain(&args.markdown);
     targets.try_for_each(|path| refuse_lucce_file(path))?;
     let compared = match RunComparison::open_runs(&args.base, &args.new, &args.what) {

@@ -307,6 +307,8 @@ enum SortArg {
     Total,
     /// Bytes that reached the heap (agent option events=alloc+heap; `report` only)
     Heap,
+    /// Bytes that reached the old generation (agent option events=alloc+survive; `report` only)
+    Survive,
 }
 
 impl SortArg {
@@ -321,15 +323,21 @@ impl SortArg {
         }
     }
 
-    /// Refuses `heap` where the log has no samples of the heap, or rows have no column for them.
-    fn check_heap(sort: Option<SortArg>, has_column: bool) -> Result<(), CommandError> {
-        match sort == Some(SortArg::Heap) && !has_column {
-            true => Err(CommandError::Usage(
-                "--sort heap needs allocations of a run with events=alloc+heap, in `report` without --tree and --stream"
-                    .into(),
-            )),
-            false => Ok(()),
-        }
+    /// Refuses `heap` and `survive` where the log has no such samples, or rows have no column for them. `has_column`,
+    /// `has_survival`: whether they have.
+    fn check_heap(
+        sort: Option<SortArg>,
+        has_column: bool,
+        has_survival: bool,
+    ) -> Result<(), CommandError> {
+        let (key, kind) = match sort {
+            Some(SortArg::Heap) if !has_column => ("heap", "heap"),
+            Some(SortArg::Survive) if !has_column || !has_survival => ("survive", "survive"),
+            _ => return Ok(()),
+        };
+        Err(CommandError::Usage(format!(
+            "--sort {key} needs allocations of a run with events=alloc+{kind}, in `report` without --tree and --stream"
+        )))
     }
 
     /// The named amount; `None`: the kind's own.
@@ -337,7 +345,7 @@ impl SortArg {
         match self {
             SortArg::Value => Some(Measure::Value),
             SortArg::Count => Some(Measure::Count),
-            SortArg::Total | SortArg::Heap => None,
+            SortArg::Total | SortArg::Heap | SortArg::Survive => None,
         }
     }
 }

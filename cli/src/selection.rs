@@ -239,6 +239,11 @@ impl EventFilter<'_> {
         self
     }
 
+    /// Whether types are selected.
+    pub fn has_type_pattern(&self) -> bool {
+        self.type_pattern.is_some()
+    }
+
     /// Whether types or methods are selected.
     pub fn has_patterns(&self) -> bool {
         self.type_pattern.is_some() || self.through.is_some()

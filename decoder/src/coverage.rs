@@ -243,7 +243,11 @@ fn add_counted_bytes(
 
 /// Bytes of an object allocated in a context; 0: sizes vary, or the log does not explain the id. `last`: the previous
 /// result, because counters of one id are adjacent.
-fn object_size_in(profile: &Profile, id: ContextId, last: &mut Option<(ContextId, u64)>) -> u64 {
+pub(crate) fn object_size_in(
+    profile: &Profile,
+    id: ContextId,
+    last: &mut Option<(ContextId, u64)>,
+) -> u64 {
     if let Some((known, size)) = last
         && *known == id
     {

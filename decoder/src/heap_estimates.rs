@@ -10,10 +10,13 @@
 use std::collections::HashMap;
 
 use lucce_contentid::StackId;
+use lucce_options::kinds::{SURVIVE, SURVIVED_COLLECTIONS, TENURING_THRESHOLD};
+use lucce_tracelog::EventTypeId;
 use serde::Serialize;
 
 use crate::contexts::EventContext;
 use crate::coverage::{SampleError, read_heap_interval};
+use crate::kinds::HEAP;
 use crate::profile::Profile;
 use crate::traces::TraceTree;
 
@@ -23,6 +26,8 @@ type ContextKey = (StackId, Option<String>);
 /// Estimates of what reached the heap, by context.
 pub struct HeapEstimates {
     interval: u64,
+    /// Whether the run has numbers of `events=survive`.
+    has_survival: bool,
     by_context: HashMap<ContextKey, SampledSum>,
     /// Samples in contexts without exact counts, by type.
     unjoined: HashMap<Option<String>, SampledSum>,
@@ -33,6 +38,61 @@ pub struct HeapEstimates {
 struct SampledSum {
     objects: u64,
     bytes: u64,
+    /// Bytes of the kinds of `events=survive`, in their order.
+    survival: [u64; SURVIVAL_KINDS],
+}
+
+/// The number of kinds of `events=survive`: old, died young, and an entry for each number of survived collections.
+pub const SURVIVAL_KINDS: usize = 2 + SURVIVED_COLLECTIONS.len();
+
+/// What of the sampled objects lives how long: bytes. What is neither old nor dead was alive and young at last.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
+pub struct SurvivalAmount {
+    /// Bytes that died before they were old.
+    pub died_bytes: u64,
+    /// Bytes that 1, 2, 4 and 8 young collections have not freed.
+    pub lived_bytes: [u64; SURVIVED_COLLECTIONS.len()],
+    /// Bytes in the old generation.
+    pub old_bytes: u64,
+}
+
+impl SurvivalAmount {
+    fn from_kinds([old, died, one, two, four, eight]: [u64; SURVIVAL_KINDS]) -> SurvivalAmount {
+        SurvivalAmount {
+            died_bytes: died,
+            lived_bytes: [one, two, four, eight],
+            old_bytes: old,
+        }
+    }
+}
+
+/// Whether the run has numbers of survivors (agent option `events=survive`).
+#[must_use]
+pub fn has_survival(profile: &Profile) -> bool {
+    profile.meta.contains_key(TENURING_THRESHOLD)
+}
+
+/// What an event type says about samples.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SampleRole {
+    /// What reached the heap.
+    Heap,
+    /// A kind of `events=survive`, by its place in [`SURVIVE`].
+    Survival(usize),
+}
+
+/// The role of an event type. `None`: its events are no samples beside exact counts.
+#[must_use]
+pub fn find_sample_role(profile: &Profile, event: EventTypeId) -> Option<SampleRole> {
+    let is_kind = |name| profile.is_event_of_kind(event, name);
+    let survival = || {
+        let mut kinds = SURVIVE.log_kinds.iter();
+        kinds.position(|kind| is_kind(kind.name))
+    };
+    match is_kind(HEAP.name) {
+        true => Some(SampleRole::Heap),
+        false => survival().map(SampleRole::Survival),
+    }
 }
 
 /// What of counted allocations reached the heap.
@@ -47,12 +107,35 @@ pub struct HeapAmount {
     pub error_bytes: u64,
     /// Whether the compiler removed all of these allocations, with a certainty of 99.9%.
     pub removed: bool,
+    /// How long they live, if the run has followed its samples.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub survival: Option<SurvivalAmount>,
 }
 
 impl SampledSum {
-    fn add(&mut self, context: &EventContext) {
-        self.objects = self.objects.saturating_add(context.count);
-        self.bytes = self.bytes.saturating_add(context.value);
+    fn from_context(profile: &Profile, context: &EventContext) -> SampledSum {
+        let mut sum = SampledSum::default();
+        match find_sample_role(profile, context.event) {
+            Some(SampleRole::Survival(kind)) => {
+                sum.survival
+                    .iter_mut()
+                    .skip(kind)
+                    .take(1)
+                    .for_each(|bytes| *bytes = context.value);
+            }
+            Some(SampleRole::Heap) | None => {
+                (sum.objects, sum.bytes) = (context.count, context.value);
+            }
+        }
+        sum
+    }
+
+    fn add(&mut self, more: SampledSum) {
+        self.objects = self.objects.saturating_add(more.objects);
+        self.bytes = self.bytes.saturating_add(more.bytes);
+        for (sum, more) in self.survival.iter_mut().zip(more.survival) {
+            *sum = sum.saturating_add(more);
+        }
     }
 }
 
@@ -77,7 +160,7 @@ impl HeapEstimates {
         let mut others = Vec::new();
         for context in sampled {
             match by_context.get_mut(&key(context)) {
-                Some(sum) => sum.add(context),
+                Some(sum) => sum.add(SampledSum::from_context(profile, context)),
                 None => others.push(context),
             }
         }
@@ -87,13 +170,15 @@ impl HeapEstimates {
         };
         for context in others {
             let exact = index.find_exact(context);
+            let more = SampledSum::from_context(profile, context);
             match exact.and_then(|exact| by_context.get_mut(&key(exact))) {
-                Some(sum) => sum.add(context),
-                None => unjoined.entry(key(context).1).or_default().add(context),
+                Some(sum) => sum.add(more),
+                None => unjoined.entry(key(context).1).or_default().add(more),
             }
         }
         Some(HeapEstimates {
             interval,
+            has_survival: has_survival(profile),
             by_context,
             unjoined,
         })
@@ -114,54 +199,69 @@ impl HeapEstimates {
         let elsewhere = self.unjoined.get(&key.1).copied().unwrap_or_default();
         HeapAmount {
             removed: sum.objects == 0 && self.is_certain(context, elsewhere),
-            ..self.estimate([(sum.objects, sum.bytes)].into_iter())
+            ..self.estimate(&[sum])
         }
     }
 
     /// What reached the heap of a line of own code: `exact` and `sampled` are its contexts.
     #[must_use]
-    pub fn line_amount(&self, exact: &[&EventContext], sampled: &[&EventContext]) -> HeapAmount {
-        let sums = sampled.iter().map(|context| (context.count, context.value));
-        let expected = exact.iter().map(|context| {
-            let (objects, bytes) = (context.count, context.value);
-            self.expected_samples(SampledSum { objects, bytes })
-        });
+    pub fn line_amount(
+        &self,
+        profile: &Profile,
+        exact: &[&EventContext],
+        sampled: &[&EventContext],
+    ) -> HeapAmount {
+        let sums = sampled.iter();
+        let sums = sums.map(|context| SampledSum::from_context(profile, context));
+        let sums: Vec<_> = sums.collect();
+        let expected = exact
+            .iter()
+            .map(|context| self.expected_samples(context.count, context.value));
         HeapAmount {
             removed: sampled.is_empty() && is_improbable(expected.sum(), 0.0),
-            ..self.estimate(sums)
+            ..self.estimate(&sums)
         }
     }
 
     /// The sum of samples in contexts without exact counts.
     #[must_use]
     pub fn unjoined_amount(&self) -> HeapAmount {
-        let sums = self.unjoined.values();
-        self.estimate(sums.map(|sum| (sum.objects, sum.bytes)))
+        let sums: Vec<_> = self.unjoined.values().copied().collect();
+        self.estimate(&sums)
     }
 
     /// The sum of all samples.
     #[must_use]
     pub fn total_amount(&self) -> HeapAmount {
         let sums = self.by_context.values().chain(self.unjoined.values());
-        self.estimate(sums.map(|sum| (sum.objects, sum.bytes)))
+        let sums: Vec<_> = sums.copied().collect();
+        self.estimate(&sums)
     }
 
-    fn estimate(&self, sums: impl Iterator<Item = (u64, u64)> + Clone) -> HeapAmount {
-        HeapAmount::from_sums(sums, self.interval)
+    fn estimate(&self, sums: &[SampledSum]) -> HeapAmount {
+        let mut total = SampledSum::default();
+        sums.iter().for_each(|sum| total.add(*sum));
+        let amounts = sums.iter().filter(|sum| sum.objects > 0);
+        let amounts = amounts.map(|sum| (sum.objects, sum.bytes));
+        let survival = SurvivalAmount::from_kinds(total.survival);
+        HeapAmount {
+            survival: self.has_survival.then_some(survival),
+            ..HeapAmount::from_sums(amounts, self.interval)
+        }
     }
 
     /// Whether so few samples show that the context's objects did not reach the heap. `elsewhere`: samples of the same
     /// type without exact counts, which may be the context's.
     fn is_certain(&self, context: &EventContext, elsewhere: SampledSum) -> bool {
-        let (objects, bytes) = (context.count, context.value);
-        let expected = self.expected_samples(SampledSum { objects, bytes });
-        is_improbable(expected, self.expected_samples(elsewhere))
+        let expected = self.expected_samples(context.count, context.value);
+        let seen = self.expected_samples(elsewhere.objects, elsewhere.bytes);
+        is_improbable(expected, seen)
     }
 
     /// The mean number of samples of so many objects and bytes on the heap.
-    fn expected_samples(&self, sum: SampledSum) -> f64 {
-        let size = sum.bytes as f64 / sum.objects.max(1) as f64;
-        sum.objects as f64 * -(-size / self.interval as f64).exp_m1()
+    fn expected_samples(&self, objects: u64, bytes: u64) -> f64 {
+        let size = bytes as f64 / objects.max(1) as f64;
+        objects as f64 * -(-size / self.interval as f64).exp_m1()
     }
 }
 
@@ -237,6 +337,16 @@ impl HeapAmount {
             samples: error.samples,
             error_bytes: (bytes as f64 * error.error_percent / 100.0).round() as u64,
             removed: false,
+            survival: None,
+        }
+    }
+
+    /// Adds how long the objects live: bytes of the kinds of [`SURVIVE`], in their order.
+    #[must_use]
+    pub fn with_survival(self, bytes: [u64; SURVIVAL_KINDS]) -> HeapAmount {
+        HeapAmount {
+            survival: Some(SurvivalAmount::from_kinds(bytes)),
+            ..self
         }
     }
 }
@@ -261,6 +371,7 @@ mod heap_estimates_tests {
     fn estimates(elsewhere: SampledSum) -> HeapEstimates {
         HeapEstimates {
             interval: 1_000,
+            has_survival: false,
             by_context: HashMap::new(),
             unjoined: HashMap::from([(None, elsewhere)]),
         }
@@ -295,6 +406,7 @@ mod heap_estimates_tests {
         let some = SampledSum {
             objects: 7_000,
             bytes: 7_000,
+            ..SampledSum::default()
         };
         let with = estimates(some);
         assert!(!with.is_certain(&context(10_000, 10_000), some));
@@ -321,10 +433,18 @@ mod heap_estimates_tests {
     /// Of n samples of small objects, two standard deviations are 2 ÷ √n.
     #[test]
     fn the_error_is_of_the_number_of_samples() {
-        let amount = estimates(SampledSum::default()).estimate([(400_000, 400_000)].into_iter());
+        let estimate = |objects, bytes| {
+            let sum = SampledSum {
+                objects,
+                bytes,
+                ..SampledSum::default()
+            };
+            estimates(SampledSum::default()).estimate(&[sum])
+        };
+        let amount = estimate(400_000, 400_000);
         assert_eq!(amount.samples, 400);
         assert!(amount.error_bytes.abs_diff(40_000) < 100, "{amount:?}");
-        let large = estimates(SampledSum::default()).estimate([(3, 3_000_000)].into_iter());
+        let large = estimate(3, 3_000_000);
         assert_eq!((large.samples, large.error_bytes), (3, 0));
     }
 }

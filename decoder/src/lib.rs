@@ -65,6 +65,7 @@ mod context_focus;
 mod contexts;
 mod coverage;
 mod heap_estimates;
+mod object_sizes;
 
 mod kind_totals;
 mod lock_pairs;
@@ -103,7 +104,10 @@ pub use export::{ExportOptions, RunExport, export_run, has_followed_objects};
 pub use followed_objects::{FollowedObjects, LiveObjectCensus, LiveObjectRow, LiveObjectSnapshot};
 pub use frame::{CodeOrigin, StackFrame, is_jdk_name};
 pub use frame_fold::{FoldedFrames, FoldedLine, FrameDisplay, MIN_TRACE_LINES, shorten_trace};
-pub use heap_estimates::{HeapAmount, HeapEstimates};
+pub use heap_estimates::{
+    HeapAmount, HeapEstimates, SURVIVAL_KINDS, SampleRole, SurvivalAmount, find_sample_role,
+    has_survival,
+};
 pub use idle::{IdleContexts, find_idle_contexts};
 pub use kinds::{
     ALLOC, ALLOCATION, EventTypeTable, HEAP, KindTotal, LEAK, TypeInfo, select_own_kinds,
@@ -122,6 +126,7 @@ pub use merged::{
     CallTreeBranch, CallTreeOptions, EventMeaning, FrameName, GroupKey, KindName, MergedCounter,
     MergedNames, MergedProfile, MergedRun, PathSum, TaggedThread,
 };
+pub use object_sizes::{AllocationAmount, has_array_sizes, read_humongous_bytes};
 pub use origins::{StartOrigin, SubmissionIndex, index_submissions, trace_submitters};
 pub use profile::{
     DecodeMismatch, LogSizes, Profile, ProfileThread, ProgressTick, SkippedCode, StackTrace,

@@ -2,6 +2,7 @@
 //!
 //! `cargo xtask jvm-tests` runs them. `--quick` leaves a few, on one JDK.
 
+mod array_sizes;
 mod attach;
 mod bad_options;
 mod benched;
@@ -57,6 +58,7 @@ mod second_start;
 mod shop;
 mod starts;
 mod streams;
+mod survival;
 mod tagged_tasks;
 mod tags;
 mod task_allocations;
@@ -174,6 +176,8 @@ fn all(setup: &'static Setup) -> Vec<Test> {
         starts::tests(setup),
         samples::tests(setup),
         on_heap::tests(setup),
+        array_sizes::tests(setup),
+        survival::tests(setup),
         second_start::tests(setup),
         tasks::tests(setup),
         classes::tests(setup),

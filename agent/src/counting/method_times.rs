@@ -3,17 +3,19 @@
 //! A time from 2^k to 2^(k+1) ns is counted as `time` with the detail `from 2^k`, so that the sums are exact and the details
 //! are a histogram. Times that an exception ended have details of their own. `time-longest` has the longest time of a
 //! thread in a context: its value is no sum.
+//!
+//! `events=alloc=sizes`: counters of array sizes, in the same way. The detail `2^k` is of arrays from 2^k to 2^(k+1) bytes.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use lucce_callgraph::ContextId;
-use lucce_instrument::kinds::NAMED_TIME;
+use lucce_instrument::kinds::{ALLOCATION_SIZES, NAMED_TIME};
 use lucce_jvmti::JniEnvironment;
 use lucce_tracelog::EventTypeId;
 
 use crate::counting::CountingParts;
 use crate::memory::counter::increment_counter;
-use crate::memory::shared_layout::{INT_BITS, THROWN_TIMES};
+use crate::memory::shared_layout::{FIRST_SIZE, INT_BITS, THROWN_TIMES};
 use crate::thread::ThreadState;
 use crate::thread::counter_access::{current_counters, event_counter};
 use crate::thread::thread_counters::counter_address;
@@ -23,12 +25,12 @@ pub use crate::memory::shared_layout::LONGEST_TIME;
 // Java code computes the address of a type by this size.
 const _: () = assert!(size_of::<AtomicU32>() == 1 << INT_BITS);
 
-/// The event types of times by their index, for Java code; 0: not known yet.
+/// The event types of times and sizes by their index, for Java code; 0: not known yet.
 pub struct MethodTimes(Box<[AtomicU32]>);
 
 impl Default for MethodTimes {
     fn default() -> MethodTimes {
-        let indices = 0..=LONGEST_TIME;
+        let indices = 0..FIRST_SIZE + u64::BITS;
         MethodTimes(indices.map(|_| AtomicU32::new(0)).collect())
     }
 }
@@ -60,14 +62,18 @@ pub fn insert_time_counter(
     counter.map(counter_address)
 }
 
-/// The event type of times with this index.
+/// The event type of times or sizes with this index.
 pub fn find_time_type(agent: CountingParts<'_>, index: u32) -> Option<EventTypeId> {
     let place = agent.counting.method_times.0.get(index as usize)?;
     let [time, longest] = NAMED_TIME.log_kinds else {
         return None;
     };
-    let kind = if index == LONGEST_TIME { longest } else { time };
-    let event = agent.find_or_add_event_type(kind.name, kind.unit, &time_detail(index))?;
+    let (kind, detail) = match index {
+        FIRST_SIZE.. => (&ALLOCATION_SIZES, size_detail(index - FIRST_SIZE)),
+        LONGEST_TIME => (*longest, String::new()),
+        _ => (*time, time_detail(index)),
+    };
+    let event = agent.find_or_add_event_type(kind.name, kind.unit, &detail)?;
     // Relaxed: the log explains the type; a thread that does not see it yet comes here again.
     place.store(event.0, Ordering::Relaxed);
     Some(event)
@@ -77,6 +83,11 @@ pub fn find_time_type(agent: CountingParts<'_>, index: u32) -> Option<EventTypeI
 pub fn time_index(passed: u64, is_thrown: bool) -> u32 {
     let power = passed.checked_ilog2().unwrap_or(0);
     power + if is_thrown { THROWN_TIMES } else { 0 }
+}
+
+/// What the log says about arrays of 2^power bytes and more.
+fn size_detail(power: u32) -> String {
+    format!("2^{power}")
 }
 
 /// What the log says about times with this index.

@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use jvmti_bindings::sys::jni::{JNIEnv, jclass, jint, jmethodID, jobject};
 use jvmti_bindings::sys::jvmti as ti;
 use lucce_bytecode::mutf8;
-use lucce_instrument::kinds::{HEAP, SAMPLES};
-use lucce_jvmti::JniEnvironment;
+use lucce_instrument::kinds::{ALLOC_SIZES, HEAP, HUMONGOUS_BYTES, SAMPLES};
+use lucce_jvmti::{JniEnvironment, flags};
 
 use crate::classes::java_agents::ArrivingClass;
 use crate::classes::load::ClassArrival;
@@ -23,7 +23,7 @@ use crate::entry::{
 };
 use crate::events::samples;
 use crate::hookless::thread_storage;
-use crate::leaks;
+use crate::leaks::{self, survival};
 use crate::options::LogLevel;
 use crate::session::Agent;
 use crate::session::finish::finish_recording;
@@ -129,6 +129,11 @@ pub fn handle_vm_init(agent: &'static Agent, env: JniEnvironment) {
             .report_message(LogLevel::Error, "this VM does not sample allocations");
     }
     let events = &agent.core.options.events;
+    if let Some(vm) = holders_request::loading_vm().filter(|_| events.has_kind(&ALLOC_SIZES))
+        && let Some(bytes) = flags::humongous_bytes(vm.as_raw())
+    {
+        agent.core.append_meta(HUMONGOUS_BYTES, &bytes.to_string());
+    }
     let sampled = events.alloc_interval().map(|bytes| (&SAMPLES, bytes));
     let sampled = sampled.or(events.heap_interval().map(|bytes| (&HEAP, bytes)));
     if let Some((kind, bytes)) = sampled
@@ -137,6 +142,12 @@ pub fn handle_vm_init(agent: &'static Agent, env: JniEnvironment) {
         agent
             .core
             .report_message(LogLevel::Error, "this VM does not sample allocations");
+    }
+    if let (Some(survival), Some(vm)) = (&agent.survival, holders_request::loading_vm())
+        && survival::start_following(agent.counting_parts(), survival, vm).is_err()
+    {
+        let text = "this VM does not report collections";
+        agent.core.report_message(LogLevel::Error, text);
     }
     if events.vm_interval().is_some() {
         agent
@@ -234,11 +245,14 @@ unsafe extern "system" fn breakpoint(
     });
 }
 
-/// Enabled only with `events=leak`. No function of the VM may be called here.
+/// Enabled only with `events=leak` or `survive`. No function of the VM may be called here.
 unsafe extern "system" fn garbage_collection_finish(_: *mut ti::jvmtiEnv) {
     guard_callback((), |agent| {
         if let Some(leaks) = &agent.leaks {
             leaks.on_collection(agent.counting_parts());
+        }
+        if let Some(survival) = &agent.survival {
+            survival.on_collection();
         }
     });
 }
@@ -271,6 +285,9 @@ unsafe extern "system" fn vm_death(_: *mut ti::jvmtiEnv, env: *mut JNIEnv) {
         }
         if let Some(leaks) = &agent.leaks {
             leaks.finish_sampling(agent.counting_parts(), agent.core.jni_env(env));
+        }
+        if let Some(survival) = &agent.survival {
+            survival.finish_following(agent.counting_parts());
         }
         agent
             .counters

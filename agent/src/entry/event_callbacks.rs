@@ -5,7 +5,7 @@
 
 use jvmti_bindings::sys::jni::{JNIEnv, jclass, jlong, jmethodID, jobject};
 use jvmti_bindings::sys::jvmti as ti;
-use lucce_instrument::kinds::{ALLOC, EXCEPTION, HEAP, LEAK, LOCK, OBJECTS, SAMPLES};
+use lucce_instrument::kinds::{ALLOC, EXCEPTION, HEAP, LEAK, LOCK, OBJECTS, SAMPLES, SURVIVE};
 use lucce_jvmti::clock;
 
 use crate::events::{exception, lock, objects, samples};
@@ -172,7 +172,12 @@ fn record_sample(sample: SampledAllocation) {
     // Only one of both kinds is selected.
     guard_event(SAMPLES.mask_bit | HEAP.mask_bit, |agent| {
         let (parts, env) = (agent.counting_parts(), agent.core.jni_env(sample.env));
-        samples::handle_sample(parts, env, sample.thread, sample.class, sample.size);
+        let counted = samples::handle_sample(parts, env, sample.thread, sample.class, sample.size);
+        if let (Some(survival), Some(counted)) = (&agent.survival, counted)
+            && agent.core.event_mask.is_enabled(SURVIVE.mask_bit)
+        {
+            survival.follow_sample(parts, env, (sample.thread, sample.object), &counted);
+        }
     });
 }
 

@@ -45,6 +45,17 @@ pub fn start_sampling(
         .enable_event(ti::JVMTI_EVENT_SAMPLED_OBJECT_ALLOC)
 }
 
+/// A sample that was counted beside exact counts.
+pub struct CountedSample {
+    pub number: ContextId,
+    /// The type's descriptor.
+    pub descriptor: String,
+    /// The size of the object in bytes.
+    pub size: u64,
+    /// The number of objects that it represents.
+    pub objects: u64,
+}
+
 /// Counts an object of `size` bytes that the current thread has created and that the VM sampled.
 pub fn handle_sample(
     agent: CountingParts<'_>,
@@ -52,14 +63,15 @@ pub fn handle_sample(
     thread: jobject,
     class: jclass,
     size: u64,
-) {
+) -> Option<CountedSample> {
     let own = match env.has_exception() {
         true => OwnState::NONE,
         false => state_of(agent.thread_parts(), env, thread),
     };
     if let Some(state) = own.get() {
-        record_sample(agent, env, state, class, size);
-    } else if agent
+        return record_sample(agent, env, state, class, size);
+    }
+    if agent
         .core
         .jvmti
         .frame_location(0)
@@ -74,6 +86,7 @@ pub fn handle_sample(
     {
         increment_counter(&agent.core.counts.events_dropped);
     }
+    None
 }
 
 fn record_sample(
@@ -82,12 +95,15 @@ fn record_sample(
     state: &ThreadState,
     class: jclass,
     size: u64,
-) {
+) -> Option<CountedSample> {
     let here = match current_location::locate_allocation(agent.stack_parts(), env, state) {
         AllocationPlace::Here(here) => here,
         // Objects of the hooks' slow paths and of the VM itself are not the program's.
-        AllocationPlace::Ours | AllocationPlace::Nowhere => return,
-        AllocationPlace::Unknown => return count_dropped_in_scope(agent, env),
+        AllocationPlace::Ours | AllocationPlace::Nowhere => return None,
+        AllocationPlace::Unknown => {
+            count_dropped_in_scope(agent, env);
+            return None;
+        }
     };
     if let Some(interval) = agent.core.options.events.heap_interval() {
         return record_heap_sample(agent, env, state, here, (class, size, interval));
@@ -116,7 +132,7 @@ fn record_sample(
     };
     if number == ContextId::UNKNOWN {
         increment_counter(&agent.core.counts.events_dropped);
-        return;
+        return None;
     }
     let bytes = agent.core.sampling_interval().unwrap_or(0);
     add_sample(
@@ -128,6 +144,7 @@ fn record_sample(
     if state.countdown.count_event(agent.core.options.verify) {
         verify::compare_number(agent.stack_parts(), env, number, 0);
     }
+    None
 }
 
 /// Counts a sample beside exact counts. Its call site differs from that of the hook, its trace does not.
@@ -137,7 +154,7 @@ fn record_heap_sample(
     state: &ThreadState,
     here: EventLocation,
     (class, size, interval): (jclass, u64, u32),
-) {
+) -> Option<CountedSample> {
     let number = contexts::event_number(agent.stack_parts(), state, here);
     let descriptor = agent.core.jvmti.class_signature(class).unwrap_or_default();
     let event = agent.find_or_add_event_type(HEAP.first_name(), BYTES, &descriptor);
@@ -155,6 +172,12 @@ fn record_heap_sample(
     if number != ContextId::UNKNOWN && state.countdown.count_event(agent.core.options.verify) {
         verify::compare_number(agent.stack_parts(), env, number, 0);
     }
+    counter.map(|_| CountedSample {
+        number,
+        descriptor,
+        size,
+        objects,
+    })
 }
 
 /// Counts a sample of `size` bytes in a context, taken every `interval` bytes. Interval 0: every allocation.

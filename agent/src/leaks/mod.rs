@@ -17,7 +17,7 @@
 //! Lock order: the state's lock, then the log's. Nothing is allocated in the heap under it, because an allocation may be sampled.
 //!
 //! Read this file first, then `sampled_objects`, `canaries` and `snapshots`. For GC root paths: `object_selection`,
-//! `holder_search`, `heap_search`, `chain_runs`.
+//! `holder_search`, `heap_search`, `chain_runs`. `survival` is the kind `survive`, which shares weak references alone.
 
 pub mod canaries;
 pub mod chain_runs;
@@ -29,6 +29,7 @@ pub mod object_selection;
 mod sample_origin;
 pub mod sampled_objects;
 pub mod snapshots;
+pub mod survival;
 
 use std::cell::Cell;
 use std::cmp::Reverse;

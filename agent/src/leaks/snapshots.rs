@@ -85,8 +85,9 @@ impl SlotReliability {
     }
 }
 
-/// The caller holds the state's lock, under which references are deleted.
-fn is_cleared(weak: usize) -> bool {
+/// Whether the object is gone. The caller holds the lock of the reference's owner, who deletes no reference that is followed
+/// meanwhile.
+pub(super) fn is_cleared(weak: usize) -> bool {
     // SAFETY: a followed object's weak reference, which is not deleted meanwhile.
     unsafe { is_slot_cleared(weak as jobject) }
 }

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 use std::time::Duration;
 
 use lucce_callgraph::ContextLayout;
+use lucce_instrument::kinds::SURVIVE;
 use lucce_jvmti::{Jvmti, clock};
 use lucce_tracelog::{ByteSize, LogHeader, MemoryLimit, RunId};
 
@@ -15,6 +16,7 @@ use crate::core::{AgentCore, CoreInputs, HooklessMode, OutputFiles, agent_use};
 use crate::counting::{CountingParts, EventCounting};
 use crate::events::allocation_marks::AllocationMarks;
 use crate::leaks::LeakDetector;
+use crate::leaks::survival::SurvivalTracker;
 use crate::memory::address_space::{MethodOfSite, ShadowStacks};
 use crate::memory::locks::WatchedRwLock;
 use crate::memory::pages;
@@ -38,6 +40,8 @@ pub struct Agent {
     pub marks: AllocationMarks,
     /// Only with `events=leak`.
     pub leaks: Option<LeakDetector>,
+    /// Only with `events=survive`.
+    pub survival: Option<SurvivalTracker>,
 }
 
 impl Agent {
@@ -212,6 +216,8 @@ impl Agent {
             hookless: resources.attached,
         };
         let leaks = options.events.leak_interval().map(LeakDetector::new);
+        let survival = options.events.has_kind(&SURVIVE);
+        let survival = survival.then(SurvivalTracker::default);
         let mut agent = Agent {
             core: AgentCore::new(options, jvmti, inputs),
             counters: CounterStore::new(tracking),
@@ -220,6 +226,7 @@ impl Agent {
             classes: LoadedClasses::default(),
             marks: AllocationMarks::default(),
             leaks,
+            survival,
         };
         agent.classes.cache = HookedClassCache::open(agent.class_parts());
         agent.core.expect_named_methods();

@@ -173,7 +173,7 @@ fn alive_listing(
 
 fn print_alive(log: &Path, args: &LeaksArgs) -> Result<CommandStatus, CommandError> {
     SortArg::check_total(args.order.sort, false)?;
-    SortArg::check_heap(args.order.sort, false)?;
+    SortArg::check_heap(args.order.sort, false, false)?;
     let measure = args.order.measure().unwrap_or_default();
     let profile = open_selected(log, args)?;
     let pid = args.source.running_pid(profile.header.pid, log);

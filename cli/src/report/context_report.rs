@@ -5,12 +5,14 @@ use std::io::{self, Write};
 
 use lucce_decoder::escape::EscapedText;
 use lucce_decoder::{
-    ALLOC, AllocationCoverage, BurstSummary, ContextList, CountingDelay, KindTotal, LEAK, Measure,
-    Profile, explain_sample_bias, read_counting_delay, read_sampled_bytes, summarize_bursts,
+    ALLOC, AllocationAmount, AllocationCoverage, BurstSummary, ContextList, CountingDelay,
+    KindTotal, LEAK, Measure, Profile, explain_sample_bias, read_counting_delay,
+    read_sampled_bytes, summarize_bursts,
 };
+use lucce_options::kinds::NO_SURVIVAL;
 use serde::Serialize;
 
-use super::heap_column::{HeapTotals, format_estimate};
+use super::heap_column::{HeapTotals, format_estimate, format_survival};
 use super::listing::ContextRows;
 use super::living_memory::LivingMemoryReport;
 use super::living_threads::LivingThreads;
@@ -20,7 +22,7 @@ use super::own_lines::OwnLines;
 use super::report_head::ReportHead;
 use super::totals::ReportTotals;
 use super::{sum_table, tree};
-use crate::amounts::AmountFormat;
+use crate::amounts::{AmountFormat, format_amount};
 use crate::output::{format_plural, grouped, percent_of};
 
 /// What the head says if frames are folded.
@@ -83,6 +85,9 @@ pub(super) struct ContextReport<'r> {
     /// Whether own code was looked for, and no frame is own code.
     #[serde(skip)]
     pub(super) lacks_own_code: bool,
+    /// Allocations that `--min-size` leaves out, as their sizes are unknown.
+    #[serde(skip)]
+    pub(super) unknown_sizes: AllocationAmount,
     #[serde(flatten)]
     pub(super) body: ReportBody<'r>,
 }
@@ -159,6 +164,7 @@ impl<'r> ContextReport<'r> {
             amounts: AmountFormat::for_kind(profile, kind),
             sorted_by: Measure::Value,
             lacks_own_code: false,
+            unknown_sizes: AllocationAmount::default(),
             body,
         }
     }
@@ -234,6 +240,11 @@ impl<'r> ContextReport<'r> {
             let share = percent_of(heap.total.bytes, self.totals.value);
             let total = format_estimate(&heap.total);
             writeln!(out, "on the heap: {total}, {share:.2}% of what is counted")?;
+            if let Some(survival) = &heap.total.survival {
+                let parts = format_survival(survival, heap.total.bytes);
+                let old = format_amount(survival.old_bytes as f64, "bytes");
+                writeln!(out, "survival: {parts}, {old} (--sort survive)")?;
+            }
         }
         if let Some(coverage) = &self.coverage {
             writeln!(out, "counted: {coverage}")?;
@@ -302,6 +313,15 @@ impl<'r> ContextReport<'r> {
         if let Some(delay) = &self.delay {
             writeln!(out, "note: {delay}")?;
         }
+        if self.unknown_sizes.count > 0 {
+            let AllocationAmount { count, bytes } = self.unknown_sizes;
+            let bytes = format_amount(bytes as f64, "bytes");
+            writeln!(
+                out,
+                "note: left out, as their sizes are unknown (agent option events=alloc=sizes): {} allocations, {bytes}",
+                grouped(count)
+            )?;
+        }
         if let Some(bytes) = self.sampled_bytes {
             let bytes = grouped(bytes);
             writeln!(
@@ -322,6 +342,13 @@ impl<'r> ContextReport<'r> {
                     "note: {part} of it is in traces without counts, as compiled code omits frames; own lines include it"
                 )?;
             }
+        }
+        if let Some(why) = profile
+            .meta
+            .get(NO_SURVIVAL)
+            .filter(|_| self.heap.is_some())
+        {
+            writeln!(out, "note: survival is not known: {}", EscapedText(why))?;
         }
         if let Some(bias) = self.sample_bias {
             writeln!(out, "note: {bias}")?;

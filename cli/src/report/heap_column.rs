@@ -1,8 +1,10 @@
 //! The column "on the heap": what of counted allocations reached the heap (agent option `events=alloc+heap`).
 
 use lucce_decoder::{
-    ALLOC, EventContext, HEAP, HeapAmount, HeapEstimates, Measure, Profile, read_heap_interval,
+    ALLOC, EventContext, HEAP, HeapAmount, HeapEstimates, Measure, Profile, SurvivalAmount,
+    read_heap_interval,
 };
+use lucce_options::kinds::{SURVIVE, SURVIVED_COLLECTIONS};
 use serde::Serialize;
 
 use crate::SortArg;
@@ -25,8 +27,12 @@ impl HeapColumn {
             return None;
         }
         let profile = request.profile;
-        let events = profile.events_of_kind(HEAP.name);
-        let mut sampled = profile.list_contexts_of(&events, &|_| ()).list;
+        let kinds = [HEAP].into_iter().chain(SURVIVE.log_kinds.iter().copied());
+        let contexts = kinds.flat_map(|kind| {
+            let events = profile.events_of_kind(kind.name);
+            profile.list_contexts_of(&events, &|_| ()).list
+        });
+        let mut sampled: Vec<_> = contexts.collect();
         request.filter.retain_contexts(profile, &mut sampled);
         let estimates = HeapEstimates::new(profile, exact, &sampled)?;
         Some(HeapColumn { estimates, sampled })
@@ -36,7 +42,9 @@ impl HeapColumn {
 impl ReportRequest<'_> {
     /// Whether the report has the column.
     pub fn has_heap_column(&self) -> bool {
-        let is_counted = !self.args.counted.stream && self.args.selection.times.is_unrestricted();
+        let is_counted = !self.args.counted.stream
+            && !self.args.has_sizes()
+            && self.args.selection.times.is_unrestricted();
         is_counted && ALLOC.is_kind(&self.kind.name) && read_heap_interval(self.profile).is_some()
     }
 }
@@ -47,7 +55,23 @@ pub struct RowOrder<'r> {
     pub profile: &'r Profile,
     pub measure: Measure,
     pub heap: Option<&'r HeapColumn>,
-    is_by_heap: bool,
+    by_samples: Option<SampleOrder>,
+}
+
+/// An order by amounts of samples.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum SampleOrder {
+    Heap,
+    Old,
+}
+
+impl SampleOrder {
+    fn amount(self, heap: &HeapAmount) -> u64 {
+        match self {
+            SampleOrder::Heap => heap.bytes,
+            SampleOrder::Old => heap.survival.map_or(0, |survival| survival.old_bytes),
+        }
+    }
 }
 
 impl<'r> RowOrder<'r> {
@@ -60,7 +84,11 @@ impl<'r> RowOrder<'r> {
             profile,
             measure,
             heap,
-            is_by_heap: sort == Some(SortArg::Heap),
+            by_samples: match sort {
+                Some(SortArg::Heap) => Some(SampleOrder::Heap),
+                Some(SortArg::Survive) => Some(SampleOrder::Old),
+                _ => None,
+            },
         }
     }
 
@@ -71,24 +99,28 @@ impl<'r> RowOrder<'r> {
     }
 
     pub fn amount(&self, context: &EventContext) -> u64 {
-        match self.is_by_heap {
-            true => self.heap_amount(context).map_or(0, |heap| heap.bytes),
-            false => context.amount(self.measure),
+        match self.by_samples {
+            Some(order) => {
+                let heap = self.heap_amount(context);
+                heap.map_or(0, |heap| order.amount(&heap))
+            }
+            None => context.amount(self.measure),
         }
     }
 
     /// The amount of a sum of contexts, of which `heap` reached the heap.
     pub fn select_amount(&self, value: u64, count: u64, heap: Option<HeapAmount>) -> u64 {
-        match self.is_by_heap {
-            true => heap.map_or(0, |heap| heap.bytes),
-            false => self.measure.select_amount(value, count),
+        match self.by_samples {
+            Some(order) => heap.map_or(0, |heap| order.amount(&heap)),
+            None => self.measure.select_amount(value, count),
         }
     }
 
     /// What shares are percentages of, if that is not the value.
     pub fn share_of(&self, value: u64) -> &'static str {
         match self.measure {
-            _ if self.is_by_heap => " of the heap",
+            _ if self.by_samples == Some(SampleOrder::Heap) => " of the heap",
+            _ if self.by_samples == Some(SampleOrder::Old) => " of the old generation",
             Measure::Count if value > 0 => " of events",
             Measure::Count | Measure::Value => "",
         }
@@ -121,8 +153,25 @@ pub fn format_heap(amount: &HeapAmount) -> String {
     match (amount.removed, amount.bytes) {
         (true, _) => "removed by the compiler".to_owned(),
         (false, 0) => "on the heap: no sample".to_owned(),
-        (false, _) => format!("on the heap {}", format_estimate(amount)),
+        (false, _) => {
+            let survival = amount
+                .survival
+                .map(|survival| format_survival(&survival, amount.bytes));
+            let survival = survival.map_or_else(String::new, |text| format!("  {text}"));
+            format!("on the heap {}{survival}", format_estimate(amount))
+        }
     }
+}
+
+/// `died young 97%, lived 1/2/4/8: 4/3/3/3%, old 3%`: percentages of `bytes`.
+pub fn format_survival(survival: &SurvivalAmount, bytes: u64) -> String {
+    let percent = |part: u64| format!("{:.0}", percent_of(part, bytes));
+    let lived = survival.lived_bytes.map(percent).join("/");
+    let (died, old) = (percent(survival.died_bytes), percent(survival.old_bytes));
+    let collections = SURVIVED_COLLECTIONS
+        .map(|number| number.to_string())
+        .join("/");
+    format!("died young {died}%, lived {collections}: {lived}%, old {old}%")
 }
 
 /// `12.3 MB ±4%`

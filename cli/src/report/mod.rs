@@ -10,6 +10,7 @@ mod listing;
 mod living_memory;
 mod living_threads;
 mod lock_holders;
+mod object_sizes;
 mod overview;
 mod own_lines;
 mod report_head;
@@ -22,12 +23,12 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use lucce_decoder::{
-    ALLOC, ContextFocus, ContextList, EventContext, FrameDisplay, GroupBy, HEAP, KindDescriptor,
-    KindTotal, Measure, MergedCounter, MergedProfile, Profile, compute_coverage, has_requests,
-    list_living_memory, list_lock_pairs, list_recorded_kinds, list_started_threads,
-    read_heap_interval, select_own_kinds,
+    ALLOC, AllocationAmount, ContextFocus, ContextList, EventContext, FrameDisplay, GroupBy, HEAP,
+    KindDescriptor, KindTotal, Measure, MergedCounter, MergedProfile, Profile, compute_coverage,
+    has_requests, has_survival, list_living_memory, list_lock_pairs, list_recorded_kinds,
+    list_started_threads, read_heap_interval, select_own_kinds,
 };
-use lucce_options::kinds::{LOCK_WAITS, NATIVE_MEMORY, THREAD};
+use lucce_options::kinds::{LOCK_WAITS, NATIVE_MEMORY, SURVIVE, THREAD};
 
 use super::amounts::AmountFormat;
 use super::frame_args::FrameArgs;
@@ -47,6 +48,7 @@ use listing::ContextRows;
 use living_memory::LivingMemoryReport;
 use living_threads::LivingThreads;
 use lock_holders::LockHolders;
+use object_sizes::{ReportGrouping, SizeLimit};
 pub use overview::is_costly_kind;
 use overview::{KindContexts, RunOverview, rows_of_others};
 use own_lines::{OwnLines, is_own_code_mixed};
@@ -75,7 +77,10 @@ pub struct ReportArgs {
     top: usize,
     /// Sum up by this; with --tree the kind of its branches: class, package, method, line, or methods below entries [default: context; with --tree method]
     #[arg(long, value_name = "BY", value_enum)]
-    by: Option<GroupBy>,
+    by: Option<ReportGrouping>,
+    /// Leave out smaller allocations: a power of two such as 1m, or `humongous`, half a region of G1. Arrays need the agent option events=alloc=sizes
+    #[arg(long, value_name = "SIZE")]
+    min_size: Option<SizeLimit>,
     /// Print a tree of calls from thread entries; branches below 1% are summed up (--min-share)
     #[arg(long)]
     tree: bool,
@@ -115,17 +120,20 @@ pub fn run(args: &ReportArgs) -> Result<CommandStatus, CommandError> {
         profile.distinguish_submitters();
     }
     let kind = resolve_kind(args, &profile, streamed)?;
+    let unknown_sizes = object_sizes::apply_sizes(args, &kind, &mut profile)?;
     let of = ReportRequest {
         args,
         profile: &profile,
         kind: &kind,
+        unknown_sizes,
         filter: match args.idle.idle {
             true => args.selection.event_filter(),
             false => args.selection.event_filter().without_idle(&kind),
         },
     };
-    SortArg::check_heap(args.order.sort, !args.tree && of.has_heap_column())?;
-    let end = match (args.tree, args.by) {
+    let has_column = !args.tree && of.has_heap_column();
+    SortArg::check_heap(args.order.sort, has_column, has_survival(&profile))?;
+    let end = match (args.tree, args.group()) {
         (true, by) => of.report_sums(SumLayout::Tree(by.unwrap_or(GroupBy::Method)))?,
         (false, Some(by)) if by != GroupBy::Context => of.report_sums(SumLayout::Table(by))?,
         (false, _) => of.report_contexts()?,
@@ -161,7 +169,7 @@ fn resolve_kind(
 }
 
 fn check_args(args: &ReportArgs) -> Result<(), CommandError> {
-    let by = args.by.unwrap_or_default();
+    let by = args.group().unwrap_or_default();
     let has_tree = args.by.is_none() || by == GroupBy::Entry || by.includes_callees();
     if args.tree && !has_tree {
         return Err(CommandError::Usage(
@@ -173,6 +181,19 @@ fn check_args(args: &ReportArgs) -> Result<(), CommandError> {
 }
 
 impl ReportArgs {
+    /// Whether allocations are selected or grouped by size.
+    fn has_sizes(&self) -> bool {
+        self.min_size.is_some() || self.by == Some(ReportGrouping::Size)
+    }
+
+    /// What is summed up by. Sizes take the place of types.
+    fn group(&self) -> Option<GroupBy> {
+        self.by.map(|by| match by {
+            ReportGrouping::Group(by) => by,
+            ReportGrouping::Size => GroupBy::Type,
+        })
+    }
+
     /// Whether other frames than those of own code are folded. JSON has all frames.
     fn is_focused(&self) -> bool {
         self.frame_args.frames == FrameDisplay::Focused && !self.json
@@ -184,6 +205,8 @@ struct ReportRequest<'r> {
     args: &'r ReportArgs,
     profile: &'r Profile,
     kind: &'r KindTotal,
+    /// Allocations that `--min-size` leaves out, as their sizes are unknown.
+    unknown_sizes: AllocationAmount,
     filter: EventFilter<'r>,
 }
 
@@ -346,8 +369,14 @@ impl<'r> ReportRequest<'r> {
             MergedProfile::from_events(profile, &events, &|more| bar.tick(more));
         drop(bar);
         let heap_interval = read_heap_interval(profile).filter(|_| self.has_heap_column());
-        if heap_interval.is_some() {
-            joined.add_events(profile, &profile.events_of_kind(HEAP.name), &|_| ());
+        let has_survival = heap_interval.is_some() && has_survival(profile);
+        let survival = SURVIVE.log_kinds.iter().filter(|_| has_survival);
+        for kind in heap_interval
+            .map(|_| HEAP)
+            .into_iter()
+            .chain(survival.copied())
+        {
+            joined.add_events(profile, &profile.events_of_kind(kind.name), &|_| ());
         }
         let all = joined.filter_counters(0, |_| true).map(|row| row.value);
         let value = Measure::resolve(
@@ -368,6 +397,7 @@ impl<'r> ReportRequest<'r> {
             amounts: AmountFormat::for_kind(profile, kind),
             whole: value.select_amount(totals.value, totals.count),
             heap_interval,
+            has_survival,
         };
         let body = match sums {
             SumLayout::Table(by) => ReportBody::Sums(sum_table::SumTable::new(&summed, args, by)),
@@ -389,7 +419,8 @@ impl<'r> ReportRequest<'r> {
             && args.selection.is_whole_kind()
             && !profile.is_restricted()
             && profile.interval.is_none();
-        let is_whole = is_whole && ALLOC.is_kind(&kind.name);
+        let is_whole = is_whole && ALLOC.is_kind(&kind.name) && !args.has_sizes();
+        report.unknown_sizes = self.unknown_sizes;
         report.coverage = is_whole.then(|| compute_coverage(profile).ok()).flatten();
         report.idle = (idle.contexts > 0).then_some(idle);
         let is_everything = !args.counted.stream
@@ -421,7 +452,7 @@ impl<'r> ReportRequest<'r> {
         if is_none && kind.count > 0 {
             warn_about_patterns(args, kind);
         }
-        if args.by == Some(GroupBy::Request) && !has_requests(profile) {
+        if args.group() == Some(GroupBy::Request) && !has_requests(profile) {
             let text = "no event has a request: record with requests=auto";
             print_diagnostic(prefix_path(&args.file, text));
         }
@@ -453,6 +484,8 @@ struct ReportSums<'r> {
     whole: u64,
     /// The sampling interval in bytes of what reached the heap; those samples are the second run.
     heap_interval: Option<u64>,
+    /// Whether further runs are the kinds of `events=survive`.
+    has_survival: bool,
 }
 
 impl ReportSums<'_> {

@@ -14,8 +14,9 @@ use std::io::{self, Write};
 
 use lucce_contentid::StackId;
 use lucce_decoder::{
-    ContextFocus, EventContext, FrameDisplay, HEAP, HeapAmount, KindTotal, MIN_TRACE_LINES,
-    Profile, StackFrame, SubmissionIndex, TraceId, TraceTree, index_submissions, shorten_trace,
+    ContextFocus, EventContext, FrameDisplay, HeapAmount, KindTotal, MIN_TRACE_LINES, Profile,
+    StackFrame, SubmissionIndex, TraceId, TraceTree, find_sample_role, index_submissions,
+    shorten_trace,
 };
 
 use crate::amounts::{AmountFormat, format_amount};
@@ -273,12 +274,15 @@ struct LineContexts<'c> {
 impl<'c> LineContexts<'c> {
     fn new(contexts: Vec<&'c EventContext>, order: &RowOrder<'_>) -> LineContexts<'c> {
         let is_sample = |context: &&EventContext| {
-            order.heap.is_some() && order.profile.is_event_of_kind(context.event, HEAP.name)
+            order.heap.is_some() && find_sample_role(order.profile, context.event).is_some()
         };
         let (sampled, mut exact): (Vec<_>, Vec<_>) = contexts.into_iter().partition(is_sample);
         exact.sort_by_cached_key(|context| (Reverse(order.amount(context)), context.id));
         let heap = order.heap;
-        let heap = heap.map(|heap| heap.estimates.line_amount(&exact, &sampled));
+        let heap = heap.map(|heap| {
+            let estimates = &heap.estimates;
+            estimates.line_amount(order.profile, &exact, &sampled)
+        });
         let sum = |of: fn(&EventContext) -> u64| {
             let amounts = exact.iter().map(|context| of(context));
             amounts.fold(0, u64::saturating_add)

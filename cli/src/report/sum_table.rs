@@ -5,15 +5,16 @@ use std::collections::HashMap;
 use std::io::{self, Write};
 
 use lucce_decoder::escape::EscapedText;
-use lucce_decoder::{GroupBy, GroupKey, HeapAmount, Measure, MergedCounter};
+use lucce_decoder::{GroupBy, GroupKey, HeapAmount, Measure, MergedCounter, SURVIVAL_KINDS};
 use serde::Serialize;
 
 use crate::SortArg;
-use crate::amounts::AmountFormat;
+use crate::amounts::{AmountFormat, format_amount};
 use crate::output::{format_plural, percent_of};
 use crate::style::TerminalStyle;
 
 use super::heap_column::format_estimate;
+use super::object_sizes::ReportGrouping;
 use super::{ReportArgs, ReportSums};
 
 /// Sums, largest first.
@@ -69,6 +70,11 @@ impl SumTable {
             let sums = |measure| joined.own_sums_by_group(1, measure, by, wanted);
             (sums(Measure::Value), sums(Measure::Count), interval)
         });
+        // Runs from the second on are the kinds of `survive`, in their order.
+        let survival = summed.has_survival.then(|| {
+            let bytes = |kind| joined.own_sums_by_group(2 + kind, Measure::Value, by, wanted);
+            std::array::from_fn::<_, SURVIVAL_KINDS, _>(bytes)
+        });
         let amount =
             |sums: &HashMap<GroupKey, u64>, key: &GroupKey| sums.get(key).copied().unwrap_or(0);
         let mut keys: Vec<_> = total.keys().copied().collect();
@@ -76,6 +82,7 @@ impl SumTable {
         let (first, second) = match args.order.sort {
             Some(SortArg::Total) => (&total, &own),
             Some(SortArg::Heap) => (heap.as_ref().map_or(&none, |(bytes, ..)| bytes), &own),
+            Some(SortArg::Survive) => (survival.as_ref().map_or(&none, |[old, ..]| old), &own),
             Some(SortArg::Value | SortArg::Count) | None => (&own, &total),
         };
         keys.sort_by_key(|key| {
@@ -96,7 +103,15 @@ impl SumTable {
                 count: amount(&count, key),
                 heap: heap.as_ref().map(|(bytes, objects, interval)| {
                     let sum = (amount(objects, key), amount(bytes, key));
-                    HeapAmount::from_sums(std::iter::once(sum), *interval)
+                    let estimate = HeapAmount::from_sums(std::iter::once(sum), *interval);
+                    let bytes = survival.as_ref().map(|kinds| {
+                        let kinds = kinds.each_ref();
+                        kinds.map(|sums| amount(sums, key))
+                    });
+                    match bytes {
+                        Some(bytes) => estimate.with_survival(bytes),
+                        None => estimate,
+                    }
                 }),
                 own_share: percent_of(own, whole),
                 total_share: percent_of(total, whole),
@@ -106,7 +121,10 @@ impl SumTable {
         let listed = rows.iter().map(|row| row.own).fold(0, u64::saturating_add);
         let all = own.values().copied().fold(0, u64::saturating_add);
         SumTable {
-            by: by.name(),
+            by: match args.by {
+                Some(ReportGrouping::Size) => "size",
+                _ => by.name(),
+            },
             amounts_in: summed.unit.to_owned(),
             amounts: summed.amounts,
             has_own: by.includes_callees(),
@@ -123,10 +141,17 @@ impl SumTable {
     pub fn write(&self, out: &mut impl Write) -> io::Result<()> {
         let style = TerminalStyle::for_stdout();
         let unit = EscapedText(&self.amounts_in).to_string();
-        let heap = match self.rows.iter().any(|row| row.heap.is_some()) {
+        let has_column = |holds: fn(&HeapAmount) -> bool| {
+            let mut amounts = self.rows.iter().filter_map(|row| row.heap.as_ref());
+            amounts.any(holds)
+        };
+        let mut heap = match has_column(|_| true) {
             true => format!("{:>18}  ", "on the heap"),
             false => String::new(),
         };
+        if has_column(|heap| heap.survival.is_some()) {
+            heap += &format!("{:>10}  {:>10}  ", "died young", "old");
+        }
         match self.has_own {
             true => writeln!(
                 out,
@@ -146,9 +171,17 @@ impl SumTable {
             );
             let share = format!("{:>6.2}%", row.own_share);
             let heap = row.heap.as_ref();
-            let heap = heap.map_or_else(String::new, |heap| match heap.bytes {
-                0 => format!("{:>18}  ", "no sample"),
-                _ => format!("{:>18}  ", format_estimate(heap)),
+            let heap = heap.map_or_else(String::new, |heap| {
+                let estimate = match heap.bytes {
+                    0 => "no sample".to_owned(),
+                    _ => format_estimate(heap),
+                };
+                let survival = heap.survival.map(|survival| {
+                    let died = percent_of(survival.died_bytes, heap.bytes);
+                    let old = format_amount(survival.old_bytes as f64, "bytes");
+                    format!("{died:>9.0}%  {old:>10}  ")
+                });
+                format!("{estimate:>18}  {}", survival.unwrap_or_default())
             });
             write!(
                 out,

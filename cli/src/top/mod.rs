@@ -76,7 +76,7 @@ pub fn run(args: &TopArgs) -> Result<CommandStatus, CommandError> {
     }
     let by = args.first_grouping();
     SortArg::check_total(args.order.sort, by.includes_callees())?;
-    SortArg::check_heap(args.order.sort, false)?;
+    SortArg::check_heap(args.order.sort, false, false)?;
     let target = RunTarget::from_name(&args.target.jvm)?;
     let sampler = LogSampler::new(&target.log, args.interval, args.selection.clone())?;
     if let Some(event) = &args.selection.event {

@@ -94,6 +94,15 @@ pub fn max_heap_bytes(vm: *mut JavaVM) -> Option<u64> {
     VmFlags::from_vm(vm)?.read_number(c"MaxHeapSize")
 }
 
+/// Returns the size above which G1 allocates an object in regions of its own, in the old generation: half a region.
+/// `None`: another collector.
+pub fn humongous_bytes(vm: *mut JavaVM) -> Option<u64> {
+    let flags = VmFlags::from_vm(vm)?;
+    let is_g1 = flags.is_on(c"UseG1GC")?;
+    let region = flags.read_number(c"G1HeapRegionSize")?;
+    (is_g1 && region > 0).then_some(region / 2)
+}
+
 /// Returns the flag that makes this JVM exit on an exhausted heap before it notifies agents. `None`: it continues.
 pub fn exit_on_exhaustion(vm: *mut JavaVM) -> Option<&'static str> {
     let flags = VmFlags::from_vm(vm)?;

@@ -18,6 +18,15 @@ use jvmti_bindings::sys::jni::JavaVM;
 use crate::flags;
 
 const MAGIC: [u8; 5] = [0xca, 0xfe, 0xc0, 0xc0, 1];
+/// Collectors whose young collections stop all threads, by the names of JDK 17 and later, then of JDK 11.
+const YOUNG_COLLECTORS: [&str; 6] = [
+    "G1 young collection pauses",
+    "Serial young collection pauses",
+    "Parallel young collection pauses",
+    "G1 incremental collections",
+    "Copy",
+    "PSScavenge",
+];
 /// HotSpot reserves 32 KB by default.
 const MAX_BYTES: usize = 1 << 20;
 
@@ -25,6 +34,8 @@ const MAX_BYTES: usize = 1 << 20;
 #[derive(Default, Debug)]
 pub struct GcCounters {
     full: Option<usize>,
+    young: Option<usize>,
+    tenuring: Option<usize>,
     major: Option<usize>,
     minor: Option<usize>,
     used: Vec<usize>,
@@ -60,6 +71,8 @@ impl GcCounters {
             let Some(index) = collector_index(entry.name, "name") else {
                 if is_used_bytes(entry.name) {
                     counters.used.extend(entry.value_address(start));
+                } else if entry.name == "sun.gc.policy.tenuringThreshold" {
+                    counters.tenuring = entry.value_address(start);
                 }
                 continue;
             };
@@ -72,6 +85,7 @@ impl GcCounters {
                 "Z concurrent cycle pauses" => counters.major = address,
                 name if name.starts_with("ZGC major") => counters.major = address,
                 name if name.starts_with("ZGC minor") => counters.minor = address,
+                name if YOUNG_COLLECTORS.contains(&name) => counters.young = address,
                 _ => {}
             }
         }
@@ -81,6 +95,18 @@ impl GcCounters {
     /// Returns the number of stop-the-world collections of the whole heap. `None`: unknown.
     pub fn full_collections(&self) -> Option<u64> {
         self.full.map(read_counter)
+    }
+
+    /// Returns the number of collections of the young generation that stopped all threads. `None`: the collector has none
+    /// (ZGC, Shenandoah, Epsilon), or does not count.
+    pub fn young_collections(&self) -> Option<u64> {
+        self.young.map(read_counter)
+    }
+
+    /// Returns the number of young collections after which the next one moves an object to the old generation. `None`:
+    /// unknown.
+    pub fn tenuring_threshold(&self) -> Option<u64> {
+        self.tenuring.map(read_counter)
     }
 
     /// `None`: the collector is not concurrent, or does not count.
@@ -259,6 +285,25 @@ mod gc_counters_tests {
             minor: 0,
         };
         assert_eq!(parse(&older).cycle_pauses(), Some(pauses));
+    }
+
+    #[test]
+    fn young_collections_are_those_that_stop_all_threads() {
+        let words = counters(&[
+            ("sun.gc.collector.0.name", "G1 young collection pauses", 0),
+            ("sun.gc.collector.0.invocations", "", 41),
+            ("sun.gc.policy.maxTenuringThreshold", "", 15),
+            ("sun.gc.policy.tenuringThreshold", "", 6),
+        ]);
+        let counters_of_g1 = parse(&words);
+        assert_eq!(counters_of_g1.young_collections(), Some(41));
+        assert_eq!(counters_of_g1.tenuring_threshold(), Some(6));
+        let words = counters(&[
+            ("sun.gc.collector.0.name", "ZGC minor collection pauses", 0),
+            ("sun.gc.collector.0.invocations", "", 57),
+        ]);
+        assert_eq!(parse(&words).young_collections(), None);
+        assert_eq!(parse(&words).tenuring_threshold(), None);
     }
 
     #[test]

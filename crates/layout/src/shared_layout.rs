@@ -95,6 +95,8 @@ shared_constants! {
     THROWN_TIMES: u32 = 64;
     /// The index of the longest time.
     LONGEST_TIME: u32 = 128;
+    /// The index of array sizes of 1 byte. The others follow, by the power of two below a size.
+    FIRST_SIZE: u32 = 129;
 
     // ---- fields for contexts that continue elsewhere: see `tasks` ---------------------------------------------------
 

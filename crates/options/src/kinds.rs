@@ -175,9 +175,10 @@ impl KindConflict {
 }
 
 /// All kinds, by name.
-pub static ALL: [&EventKindInfo; 14] = [
+pub static ALL: [&EventKindInfo; 16] = [
     &ALLOC,
     &OBJECTS,
+    &ALLOC_SIZES,
     &SAMPLES,
     &CALL,
     &NAMED_CALL,
@@ -188,6 +189,7 @@ pub static ALL: [&EventKindInfo; 14] = [
     &LOCK,
     &NATIVE,
     &REQUEST,
+    &SURVIVE,
     &THREAD,
     &NAMED_TIME,
 ];
@@ -228,13 +230,43 @@ pub static OBJECTS: EventKindInfo = EventKindInfo {
     ..PLAIN
 };
 
+/// The log's key for the size in bytes above which G1 allocates an object in regions of its own.
+pub const HUMONGOUS_BYTES: &str = "heap.humongous";
+
+/// Arrays by powers of two of their size, in the contexts of [`ALLOCATIONS`].
+pub static ALLOCATION_SIZES: KindDescriptor = KindDescriptor {
+    unit: BYTES,
+    ..KindDescriptor::named("alloc-size")
+};
+
+/// Allocations, and a histogram of array sizes for each context.
+pub static ALLOC_SIZES: EventKindInfo = EventKindInfo {
+    name: "alloc=sizes",
+    argument: KindArgument::Keyword("sizes", &ALLOC),
+    summary: "`alloc`, and for each context how many arrays have which size, by powers of two: `report --by size`, \
+              `--min-size 1m`",
+    mask_bit: 1 << 27,
+    log_kinds: &[&ALLOCATIONS, &ALLOCATION_SIZES],
+    conflicts: &[
+        (
+            KindConflict::Attach,
+            "events=alloc=sizes needs the agent from the start (-agentpath)",
+        ),
+        (
+            KindConflict::OtherTracking,
+            "events=alloc=sizes needs tracking=lazy",
+        ),
+    ],
+    ..PLAIN
+};
+
 /// Allocations sampled by the VM.
 pub static SAMPLES: EventKindInfo = EventKindInfo {
     name: "alloc=SIZE",
     argument: KindArgument::Interval(IntervalArgument {
         default: None,
         least: 1,
-        expected: Some("alloc, alloc=all, or a size such as alloc=512k"),
+        expected: Some("alloc, alloc=all, alloc=sizes, or a size such as alloc=512k"),
     }),
     summary: "one sampled allocation per SIZE bytes, from any code, instead of every allocation; reports estimate \
               totals from the samples and say so",
@@ -364,6 +396,12 @@ pub static EXCEPTION: EventKindInfo = EventKindInfo {
     ..PLAIN
 };
 
+/// The log's key for the reason why `survive` has no numbers.
+pub const NO_SURVIVAL: &str = "survive.none";
+/// The log's key for the tenuring threshold at the start, if `survive` has numbers.
+pub const TENURING_THRESHOLD: &str = "survive.threshold";
+/// The log's key for the number of young collections that `survive` has seen.
+pub const YOUNG_COLLECTIONS: &str = "survive.collections";
 /// The log's key for the sampling interval of `heap`, in bytes.
 pub const HEAP_INTERVAL: &str = "heap.interval";
 
@@ -391,6 +429,60 @@ pub static HEAP: EventKindInfo = EventKindInfo {
     conflicts: &[(
         KindConflict::Attach,
         "events=heap is shown beside the exact counts of alloc, which need the agent from the start (-agentpath)",
+    )],
+    ..PLAIN
+};
+
+/// Numbers of young collections, ascending: `survive` counts which objects were not freed by as many.
+pub const SURVIVED_COLLECTIONS: [u64; 4] = [1, 2, 4, 8];
+
+/// Sampled objects that are in the old generation.
+pub static OLD_OBJECTS: KindDescriptor = KindDescriptor {
+    unit: BYTES,
+    ..KindDescriptor::named("survive")
+};
+
+/// Sampled objects that died before they were old.
+pub static DIED_YOUNG: KindDescriptor = KindDescriptor {
+    unit: BYTES,
+    ..KindDescriptor::named("survive-died")
+};
+
+/// Sampled objects that were not freed by as many young collections as [`SURVIVED_COLLECTIONS`] says, in its order.
+pub static SURVIVORS: [KindDescriptor; 4] = [
+    survivors("survive-1"),
+    survivors("survive-2"),
+    survivors("survive-4"),
+    survivors("survive-8"),
+];
+
+const fn survivors(name: &'static str) -> KindDescriptor {
+    KindDescriptor {
+        unit: BYTES,
+        ..KindDescriptor::named(name)
+    }
+}
+
+/// How long the samples of [`HEAP`] live.
+pub static SURVIVE: EventKindInfo = EventKindInfo {
+    name: "survive",
+    summary: "with `alloc`: `heap`, and [how long its samples live](../guide/allocations.md#what-survives): through 1, 2, 4, 8 \
+              young collections, and into the old generation",
+    not_counted: "collectors other than G1, Parallel and Serial: the log says why",
+    mask_bit: 1 << 25,
+    log_kinds: &[
+        &OLD_OBJECTS,
+        &DIED_YOUNG,
+        &SURVIVORS[0],
+        &SURVIVORS[1],
+        &SURVIVORS[2],
+        &SURVIVORS[3],
+    ],
+    needs_no_hooks: true,
+    is_everywhere: false,
+    conflicts: &[(
+        KindConflict::Attach,
+        "events=survive is shown beside the exact counts of alloc, which need the agent from the start (-agentpath)",
     )],
     ..PLAIN
 };
@@ -519,10 +611,13 @@ pub fn is_companion_kind(name: &str) -> bool {
 }
 
 /// Whether a kind in the log says more about the events of another kind, which are listed there: handlers of exceptions, or
-/// which allocations reached the heap.
+/// which allocations reached the heap, how long they lived, and their sizes.
 #[must_use]
 pub fn is_supplement_kind(name: &str) -> bool {
-    is_companion_kind(name) || HEAP_SAMPLES.is_kind(name)
+    let mut samples = HEAP.log_kinds.iter().chain(SURVIVE.log_kinds);
+    is_companion_kind(name)
+        || ALLOCATION_SIZES.is_kind(name)
+        || samples.any(|kind| kind.is_kind(name))
 }
 
 /// Waiting threads. The VM reports monitors; calls that park a thread have hooks.
@@ -705,7 +800,9 @@ mod kinds_tests {
             // A hook hands over one size and one duration.
             for unit in [BYTES, NANOS] {
                 let mut same = kind.log_kinds.iter().filter(|log| log.unit == unit);
-                let has_hook_calls = ![LEAK.mask_bit, NAMED_TIME.mask_bit].contains(&kind.mask_bit);
+                let without =
+                    [&LEAK, &NAMED_TIME, &SURVIVE, &ALLOC_SIZES].map(|kind| kind.mask_bit);
+                let has_hook_calls = !without.contains(&kind.mask_bit);
                 assert!(!has_hook_calls || same.nth(1).is_none(), "{}", kind.name);
             }
         }

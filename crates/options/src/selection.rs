@@ -6,7 +6,7 @@ use lucce_filter::{MethodPattern, MethodPatternList};
 
 use crate::kinds::{
     ALL, ALLOC, EventKindInfo, EventKindSet, HEAP, IntervalArgument, KindArgument, KindConflict,
-    KindDescriptor, LEAK, NAMED_CALL, NAMED_TIME, REQUEST, SAMPLES, is_companion_kind,
+    KindDescriptor, LEAK, NAMED_CALL, NAMED_TIME, REQUEST, SAMPLES, SURVIVE, is_companion_kind,
 };
 use crate::names::unknown_name;
 use crate::{OptionError, event_mask, units};
@@ -252,6 +252,9 @@ impl EventSelection {
             named = None;
             let (name, argument) = event.split_once('=').unwrap_or((event, ""));
             events.add_event(name, argument, value)?;
+        }
+        if events.has_kind(&SURVIVE) && events.heap_interval.is_none() {
+            events.add_kind(&HEAP, "")?;
         }
         let refused = REFUSED_COMBINATIONS
             .iter()

@@ -16,7 +16,12 @@ class LucceRtCounting {
     /** Opaque: a loop that counts nothing must read it again. No other read depends on it, so it needs no order. */
     @ForceInline
     static boolean isCounted(int kind) {
-        return (Memory.U.getIntOpaque(null, maskOffset() + BASE) & kind) != 0;
+        return (eventMask() & kind) != 0;
+    }
+
+    @ForceInline
+    private static int eventMask() {
+        return Memory.U.getIntOpaque(null, maskOffset() + BASE);
     }
 
     /** Not a constant for the Java compiler, which would add it to BASE. */
@@ -38,13 +43,17 @@ class LucceRtCounting {
      */
     @Hidden @DontInline
     static void countAllocation(long p, int site, long bytes, int returned) {
-        if (!isCounted(ALLOC)) return;
+        int mask = eventMask();
+        if ((mask & ALLOC) == 0) return;
         Thread t = Thread.currentThread();
         long counter = findCounter(t, p, site);
         if (counter == 0) return;
         Unsafe u = Memory.U;
         u.putLong(counter + COUNTER_COUNT, u.getLong(counter + COUNTER_COUNT) + 1);
-        if (bytes != 0) u.putLong(counter + COUNTER_BYTES, u.getLong(counter + COUNTER_BYTES) + bytes);
+        if (bytes != 0) {
+            u.putLong(counter + COUNTER_BYTES, u.getLong(counter + COUNTER_BYTES) + bytes);
+            if ((mask & ALLOC_SIZES) != 0) LucceRtTimes.addSize(t, u.getLong(counter + COUNTER_CONTEXT), bytes);
+        }
         if (STREAM) writeToStream(t, 0, u.getLong(counter + COUNTER_CONTEXT), bytes);
         if (VERIFY) verifyContext(t, u.getLong(counter + COUNTER_CONTEXT), returned);
     }

@@ -14,7 +14,7 @@ import jdk.internal.vm.annotation.DontInline;
 import jdk.internal.vm.annotation.Hidden;
 
 /**
- * The hooks of methods whose times are recorded: see `counting/method_times` in the agent.
+ * The hooks of methods whose times are recorded, and histograms of array sizes: see `counting/method_times` in the agent.
  *
  * <p>A thread keeps the methods in progress in a block of its own, innermost last: their number, the block's room, and for
  * each [slot, site, start, number of its context]. A method that calls itself stands there once. A frame that ended without
@@ -125,6 +125,16 @@ public final class LucceRtTimes {
             u.putLong(longest + EVENT_COUNTER_COUNT, 1);
             u.putLong(longest + EVENT_COUNTER_VALUE, passed);
         }
+    }
+
+    /** With `alloc=sizes`: counts an array of this size in the context. */
+    @Hidden @DontInline
+    static void addSize(Thread t, long number, long bytes) {
+        long counter = findTimeCounter(t, number, FIRST_SIZE + powerOf(bytes));
+        if (counter == 0) return;
+        Unsafe u = Memory.U;
+        u.putLong(counter + EVENT_COUNTER_COUNT, u.getLong(counter + EVENT_COUNTER_COUNT) + 1);
+        u.putLong(counter + EVENT_COUNTER_VALUE, u.getLong(counter + EVENT_COUNTER_VALUE) + bytes);
     }
 
     /** The thread's counter for times with this index in the context; 0: the log is full. */

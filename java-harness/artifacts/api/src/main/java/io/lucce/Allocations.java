@@ -1,11 +1,13 @@
 package io.lucce;
 
+import java.lang.management.ManagementFactory;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Comparator;
 import java.util.List;
 import java.util.Locale;
 import java.util.Optional;
+import java.util.OptionalLong;
 import java.util.concurrent.ForkJoinTask;
 import java.util.concurrent.Future;
 import java.util.concurrent.locks.LockSupport;
@@ -40,9 +42,27 @@ public final class Allocations {
     private static final int SHOWN = 10;
 
     private final List<Place> places;
+    /** What the VM has allocated in the calling thread; negative: it does not count that. */
+    private final long heapBytes;
 
-    private Allocations(List<Place> places) {
+    private Allocations(List<Place> places, long heapBytes) {
         this.places = places;
+        this.heapBytes = heapBytes;
+    }
+
+    /** The VM's own count of what the current thread allocates. */
+    private static final class HeapCount {
+        private static final com.sun.management.ThreadMXBean THREADS = find();
+
+        private static com.sun.management.ThreadMXBean find() {
+            Object bean = ManagementFactory.getThreadMXBean();
+            return bean instanceof com.sun.management.ThreadMXBean found ? found : null;
+        }
+
+        /** Bytes; negative: the VM does not count, or not in virtual threads. Allocates nothing. */
+        static long read() {
+            return THREADS == null ? -1 : THREADS.getCurrentThreadAllocatedBytes();
+        }
     }
 
     /**
@@ -202,6 +222,10 @@ public final class Allocations {
     }
 
     private static <X extends Throwable> Allocations counted(Body<X> body, boolean withTasks) throws X {
+        if (ACTIVE) {
+            // The first call creates the VM's bean.
+            HeapCount.read();
+        }
         long mark = ACTIVE ? begin0(withTasks) : 0;
         if (mark == TOO_MANY) {
             throw new IllegalStateException("allocations are not counted: too many measurements go on at a time, or have left threads "
@@ -214,10 +238,13 @@ public final class Allocations {
         String counted;
         String running = "";
         boolean hasEnded = false;
+        long heapBefore = HeapCount.read();
+        long heapAfter;
         try {
             run(site, body);
             hasEnded = true;
         } finally {
+            heapAfter = HeapCount.read();
             // Nothing of ours allocates before this has looked.
             stop0(mark);
             if (site >= 0) {
@@ -233,7 +260,7 @@ public final class Allocations {
             throw new IllegalStateException("the counts are not complete: when the code had ended, " + running
                 + "; wait for it in the code that is counted");
         }
-        return parsed(counted);
+        return parsed(counted, heapBefore < 0 ? -1 : heapAfter - heapBefore);
     }
 
     /**
@@ -368,7 +395,7 @@ public final class Allocations {
     }
 
     /** The first line is how many events were lost, the second why the counts are not complete; then a line for each context. */
-    private static Allocations parsed(String counted) {
+    private static Allocations parsed(String counted, long heapBytes) {
         String[] lines = counted.split("\n", -1);
         long lost = Long.parseLong(lines[0]);
         if (lost > 0) {
@@ -385,13 +412,13 @@ public final class Allocations {
             long objects = Long.parseLong(words[1]);
             places.add(new Place(number, type(words[3]), objects, Long.parseLong(words[2]), null));
         }
-        return sorted(places);
+        return sorted(places, heapBytes);
     }
 
-    private static Allocations sorted(List<Place> places) {
+    private static Allocations sorted(List<Place> places, long heapBytes) {
         places.sort(Comparator.comparingLong(Place::bytes).thenComparingLong(Place::objects).reversed()
             .thenComparing(Place::type).thenComparingLong(Place::number));
-        return new Allocations(List.copyOf(places));
+        return new Allocations(List.copyOf(places), heapBytes);
     }
 
     /** {@code [Ljava/lang/String;} is {@code java.lang.String[]}; what follows a space stays. */
@@ -421,7 +448,7 @@ public final class Allocations {
     }
 
     /**
-     * Returns only what was allocated in calls of one method. Traces end there.
+     * Returns only what was allocated in calls of one method. Traces end there. {@link #heapBytes()} stays as it is.
      *
      * @param type the method's class
      * @param method its name
@@ -435,7 +462,7 @@ public final class Allocations {
                 kept.add(new Place(place.number, place.type, place.objects, place.bytes, outermost));
             }
         }
-        return new Allocations(List.copyOf(kept));
+        return new Allocations(List.copyOf(kept), heapBytes);
     }
 
     /**
@@ -445,6 +472,17 @@ public final class Allocations {
      */
     public long bytes() {
         return places.stream().mapToLong(Place::bytes).sum();
+    }
+
+    /**
+     * Returns how many bytes reached the heap, by the VM's own count for the calling thread. Objects that the compiler removes are
+     * not in it, so the code must be compiled to show the difference: run it often enough before. What other threads allocate is
+     * not in it either.
+     *
+     * @return the bytes; empty if the VM does not count them, as in virtual threads
+     */
+    public OptionalLong heapBytes() {
+        return heapBytes < 0 ? OptionalLong.empty() : OptionalLong.of(heapBytes);
     }
 
     /**

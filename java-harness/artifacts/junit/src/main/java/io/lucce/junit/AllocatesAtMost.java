@@ -49,6 +49,14 @@ public @interface AllocatesAtMost {
     long objects() default Long.MAX_VALUE;
 
     /**
+     * Returns the limit of bytes that reach the heap, by the VM's own count for the test's thread: objects that the compiler removes
+     * are not in it. Code is compiled after some thousand calls, so let {@link #warmUps} call it as often.
+     *
+     * @return how many bytes the test's thread may take from the heap; without: any number
+     */
+    long heapBytes() default Long.MAX_VALUE;
+
+    /**
      * Returns how often the test method is called before it is counted. The first call also loads classes and links lambdas,
      * which allocates.
      *

@@ -79,10 +79,11 @@ final class AllocationLimit implements ExecutionCondition, InvocationInterceptor
 
     private static void whole(AllocatesAtMost limit, Method test) {
         String wrong = null;
-        if (limit.bytes() == Long.MAX_VALUE && limit.objects() == Long.MAX_VALUE) {
-            wrong = "wants a limit: bytes = …, objects = …";
-        } else if (limit.bytes() < 0 || limit.objects() < 0 || limit.warmUps() < 0) {
-            wrong = "wants bytes, objects and warmUps of 0 and more";
+        long least = Math.min(limit.bytes(), Math.min(limit.objects(), limit.heapBytes()));
+        if (least == Long.MAX_VALUE) {
+            wrong = "wants a limit: bytes = …, objects = …, heapBytes = …";
+        } else if (least < 0 || limit.warmUps() < 0) {
+            wrong = "wants bytes, objects, heapBytes and warmUps of 0 and more";
         }
         if (wrong != null) {
             String of = test.getDeclaringClass().getSimpleName() + "." + test.getName();
@@ -107,6 +108,13 @@ final class AllocationLimit implements ExecutionCondition, InvocationInterceptor
         }
         if (found.objects() > limit.objects()) {
             over.append(over.isEmpty() ? "" : ", and ").append(over(found.objects(), limit.objects(), "objects"));
+        }
+        if (limit.heapBytes() != Long.MAX_VALUE) {
+            long heap = found.heapBytes().orElseThrow(() -> new ExtensionConfigurationException(
+                    "@AllocatesAtMost(heapBytes): the VM does not count what this thread allocates"));
+            if (heap > limit.heapBytes()) {
+                over.append(over.isEmpty() ? "" : ", and ").append(over(heap, limit.heapBytes(), "bytes of the heap"));
+            }
         }
         if (!over.isEmpty()) {
             throw new AssertionFailedError("allocates " + over + "\n" + found);

@@ -75,6 +75,19 @@ class Limited {
         sink = null;
     }
 
+    /** The VM counts the arrays, and little else in this thread. */
+    @Test
+    @AllocatesAtMost(heapBytes = 1_100_000, warmUps = 1)
+    void fitsTheHeap() {
+        make(8_000);
+    }
+
+    @Test
+    @AllocatesAtMost(heapBytes = 959_999, warmUps = 1)
+    void failsByTheHeap() {
+        make(8_000);
+    }
+
     private static Object once;
 
     /** The first call makes what the second one finds. */
