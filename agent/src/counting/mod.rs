@@ -6,8 +6,9 @@
 //! ```
 //!
 //! Read `event_types` first, then `counter_lookup` and `site_counter`. `object_types` and `object_sizes` find classes and
-//! sizes, `program_kinds` the program's own kinds, `method_times` counters of times.
+//! sizes, `program_kinds` the program's own kinds, `method_times` counters of times, `class_unloads` the classes that live.
 
+pub mod class_unloads;
 pub mod counter_lookup;
 pub mod event_types;
 pub mod method_times;
@@ -21,6 +22,7 @@ use crate::core::AgentCore;
 use crate::stack::{StackParts, StackTracker};
 use crate::thread::{CounterStore, ThreadParts};
 
+use class_unloads::ClassUnloads;
 use event_types::EventTypes;
 use method_times::MethodTimes;
 use object_types::ObjectTypes;
@@ -49,11 +51,12 @@ impl<'a> CountingParts<'a> {
     }
 }
 
-/// Types of events and of objects.
+/// Types of events and of objects, and classes that live.
 #[derive(Default)]
 pub struct EventCounting {
     pub event_types: EventTypes,
     pub program_kinds: ProgramKinds,
     pub method_times: MethodTimes,
     pub object_types: ObjectTypes,
+    pub class_unloads: ClassUnloads,
 }

@@ -19,7 +19,7 @@ use crate::classes::rewriting::RewriteOutcome;
 use crate::classes::{java_agents, load, method_watch, unloading};
 use crate::core::record_code_source;
 use crate::entry::{event_callbacks, jni_allocations, jni_brackets, tool_calls};
-use crate::events::samples;
+use crate::events::{class, samples};
 use crate::hookless::thread_storage;
 use crate::leaks;
 use crate::options::LogLevel;
@@ -299,6 +299,10 @@ unsafe extern "system" fn class_file_load_hook(
             *new_length = length as c_int;
             *new_bytes = memory;
         };
+        if let (Some(name), true) = (name, redefined.is_null()) {
+            let env = agent.core.jni_env(env);
+            class::note_class_bytes(agent.counting_parts(), env, Some(name), class.len());
+        }
         if agent.core.is_hookless() {
             let name = mutf8::decode(name.unwrap_or_default());
             let env = agent.core.jni_env(env);

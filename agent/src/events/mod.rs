@@ -14,6 +14,7 @@
 //! `exception_origin` and `exception_trace`; `allocation_marks` with `ownership` for `io.lucce.Allocations`.
 
 pub mod allocation_marks;
+pub mod class;
 pub mod exception;
 mod exception_origin;
 pub mod exception_trace;
@@ -36,13 +37,15 @@ use crate::counting::CountingParts;
 use crate::options::EventSelection;
 use crate::thread::ThreadState;
 
+use class::ClassSource;
 use exception::ExceptionSource;
 use lock::LockSource;
 use objects::VmObjectSource;
 use threads::ThreadStartSource;
 
 /// All kinds that the VM reports, or that count hooks' events in their own way.
-const SOURCES: [&dyn EventSource; 4] = [
+const SOURCES: [&dyn EventSource; 5] = [
+    &ClassSource,
     &LockSource,
     &ExceptionSource,
     &VmObjectSource,

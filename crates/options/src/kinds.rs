@@ -175,12 +175,13 @@ impl KindConflict {
 }
 
 /// All kinds, by name.
-pub static ALL: [&EventKindInfo; 13] = [
+pub static ALL: [&EventKindInfo; 14] = [
     &ALLOC,
     &OBJECTS,
     &SAMPLES,
     &CALL,
     &NAMED_CALL,
+    &CLASS,
     &EXCEPTION,
     &HEAP,
     &IO,
@@ -334,6 +335,40 @@ pub static NAMED_TIME: EventKindInfo = EventKindInfo {
     log_kinds: &[&METHOD_TIMES, &LONGEST_TIMES],
     has_hooks: true,
     conflicts: &NAMED_CONFLICTS,
+    ..PLAIN
+};
+
+/// Defined classes in the log, with the bytes of their class files. The type is the class of the loader.
+pub static CLASSES: KindDescriptor = KindDescriptor {
+    unit: BYTES,
+    jfr: |_| Some("jdk.ClassDefine"),
+    ..KindDescriptor::named("class")
+};
+
+/// Unloaded classes, with the contexts and types of their definitions. The difference to [`CLASSES`] is what lives.
+pub static CLASS_UNLOADS: KindDescriptor = KindDescriptor {
+    unit: BYTES,
+    ..KindDescriptor::named("class-unload")
+};
+
+/// Class loaders, by the context that defined their first class.
+pub static CLASS_LOADERS: KindDescriptor = KindDescriptor::named("class-loader");
+
+/// Unloaded class loaders, with the contexts and types of [`CLASS_LOADERS`].
+pub static LOADER_UNLOADS: KindDescriptor = KindDescriptor::named("class-loader-unload");
+
+/// Classes that the VM defines.
+pub static CLASS: EventKindInfo = EventKindInfo {
+    name: "class",
+    summary: "[defined classes](../guide/locks-and-timeline.md#classes) by context and loader, with the bytes of class \
+              files; which of them live, and how many loaders there are",
+    not_counted: "classes defined before the program starts, or before the agent came; arrays; bytes of hidden classes \
+                  without hooks",
+    mask_bit: 1 << 26,
+    log_kinds: &[&CLASSES, &CLASS_UNLOADS, &CLASS_LOADERS, &LOADER_UNLOADS],
+    needs_no_hooks: true,
+    can_come_later: true,
+    is_everywhere: false,
     ..PLAIN
 };
 
@@ -492,7 +527,14 @@ pub static ALIVE_THREADS: KindDescriptor = KindDescriptor::named("thread-alive")
 /// Whether the log's counters of this kind are no events but belong to those of another kind.
 #[must_use]
 pub fn is_companion_kind(name: &str) -> bool {
-    let companions = [&LOCK_HOLDERS, &ALIVE_THREADS, &CATCHES];
+    let companions = [
+        &LOCK_HOLDERS,
+        &ALIVE_THREADS,
+        &CATCHES,
+        &CLASS_UNLOADS,
+        &CLASS_LOADERS,
+        &LOADER_UNLOADS,
+    ];
     companions.iter().any(|kind| kind.is_kind(name))
 }
 
@@ -663,7 +705,7 @@ mod kinds_tests {
             // A hook hands over one size and one duration.
             for unit in [BYTES, NANOS] {
                 let mut same = kind.log_kinds.iter().filter(|log| log.unit == unit);
-                let has_hook_calls = ![LEAK.mask_bit, NAMED_TIME.mask_bit].contains(&kind.mask_bit);
+                let has_hook_calls = kind.has_hooks && kind.mask_bit != NAMED_TIME.mask_bit;
                 assert!(!has_hook_calls || same.nth(1).is_none(), "{}", kind.name);
             }
         }
