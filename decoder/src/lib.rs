@@ -54,6 +54,7 @@ mod fingerprint;
 mod traces;
 
 mod origins;
+mod defined_classes;
 mod started_threads;
 
 mod bursts;
@@ -127,6 +128,7 @@ pub use profile::{
 pub use recorded_options::{list_recorded_kinds, read_recorded_options};
 pub use run_interval::{IntervalError, IntervalStart};
 pub use source::{LogSource, read_header};
+pub use defined_classes::{ClassDefinitions, ClassTotals, list_defined_classes, sum_classes};
 pub use started_threads::{StartedThreads, ThreadStarts, list_started_threads};
 pub use stream_events::{
     EventExplanation, EventWindow, check_same_run, count_streamed_events, count_unstreamed_events,

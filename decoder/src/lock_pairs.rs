@@ -7,7 +7,6 @@ use lucce_callgraph::{ContextId, DecodeError};
 use lucce_contentid::StackId;
 use lucce_options::kinds::LOCK_WAITS;
 
-use crate::frame::{CodeOrigin, StackFrame};
 use crate::profile::{Profile, StackTrace};
 
 /// Classes of the JDK whose objects have an owner while they are locked.
@@ -46,20 +45,6 @@ pub struct LockPairs {
     pub known: u64,
 }
 
-impl LockPair {
-    /// The frame by which people know the waiting context.
-    #[must_use]
-    pub fn waiting_frame(&self) -> Option<&StackFrame> {
-        focus_frame(&self.waiting)
-    }
-
-    /// The same of the holder's.
-    #[must_use]
-    pub fn holder_frame(&self) -> Option<&StackFrame> {
-        focus_frame(&self.holder)
-    }
-}
-
 impl LockPairs {
     /// Number of waits whose holder is unknown.
     #[must_use]
@@ -72,13 +57,6 @@ impl LockPairs {
     pub fn main_holder(&self, lock: &str) -> Option<&LockPair> {
         self.pairs.iter().find(|pair| pair.lock == lock)
     }
-}
-
-/// The innermost frame of own code, else the innermost frame.
-fn focus_frame(trace: &StackTrace) -> Option<&StackFrame> {
-    let mut frames = trace.frames.iter();
-    let own = frames.find(|frame| frame.origin == CodeOrigin::Application);
-    own.or(trace.frames.first())
 }
 
 /// Lists who waits for whom in a run with `events=lock`.

@@ -19,7 +19,7 @@ use crate::code::CodeSymbols;
 use crate::escape::EscapedText;
 use crate::events::{ContextCounter, ContextCounters};
 use crate::followed_objects::FollowedObjects;
-use crate::frame::StackFrame;
+use crate::frame::{CodeOrigin, StackFrame};
 use crate::kinds::EventTypeTable;
 use crate::marks::{RunInterval, RunMarks};
 use crate::scope::FrameScope;
@@ -126,6 +126,16 @@ pub struct StackTrace {
     pub allocated: Option<String>,
     /// Innermost first.
     pub frames: Vec<StackFrame>,
+}
+
+impl StackTrace {
+    /// The frame by which people know the context: the innermost frame of own code, else the innermost frame.
+    #[must_use]
+    pub fn focus_frame(&self) -> Option<&StackFrame> {
+        let mut frames = self.frames.iter();
+        let own = frames.find(|frame| frame.origin == CodeOrigin::Application);
+        own.or(self.frames.first())
+    }
 }
 
 impl Profile {

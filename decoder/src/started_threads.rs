@@ -7,7 +7,6 @@ use lucce_callgraph::DecodeError;
 use lucce_contentid::StackId;
 use lucce_options::kinds::{ALIVE_THREADS, THREAD};
 
-use crate::frame::{CodeOrigin, StackFrame};
 use crate::profile::{Profile, StackTrace};
 
 /// Threads that one context started.
@@ -32,14 +31,6 @@ impl ThreadStarts {
     #[must_use]
     pub fn ended(&self) -> u64 {
         self.started.saturating_sub(self.alive)
-    }
-
-    /// The innermost frame of own code, else the innermost frame.
-    #[must_use]
-    pub fn focus_frame(&self) -> Option<&StackFrame> {
-        let mut frames = self.start.frames.iter();
-        let own = frames.find(|frame| frame.origin == CodeOrigin::Application);
-        own.or(self.start.frames.first())
     }
 }
 

@@ -10,6 +10,7 @@ use lucce_decoder::{
 };
 use serde::Serialize;
 
+use super::defined_classes::DefinedClasses;
 use super::heap_column::{HeapTotals, format_estimate};
 use super::listing::ContextRows;
 use super::living_threads::LivingThreads;
@@ -70,6 +71,9 @@ pub(super) struct ContextReport<'r> {
     /// Who waits for whom, of the kind `lock`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) holders: Option<LockHolders>,
+    /// Classes by context and loader, of the kind `class`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) classes: Option<DefinedClasses>,
     /// Threads by the context that started them, of the kind `thread`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) threads: Option<LivingThreads>,
@@ -148,6 +152,7 @@ impl<'r> ContextReport<'r> {
             heap: None,
             idle: None,
             holders: None,
+            classes: None,
             threads: None,
             event: kind.name.clone(),
             unit: kind.unit.clone(),
@@ -160,6 +165,9 @@ impl<'r> ContextReport<'r> {
 
     pub(super) fn write(&self, profile: &Profile, out: &mut impl Write) -> io::Result<()> {
         self.write_head(out)?;
+        if let Some(classes) = &self.classes {
+            classes.write(out)?;
+        }
         if let Some(threads) = &self.threads {
             threads.write(out)?;
         }
