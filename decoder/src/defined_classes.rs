@@ -35,8 +35,8 @@ pub struct ClassTotals {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ClassDefinitions {
     pub definition: StackTrace,
-    /// `None`: the boot loader.
-    pub loader: Option<String>,
+    /// The class of the loader, or `boot loader`.
+    pub loader: String,
     pub totals: ClassTotals,
 }
 
@@ -56,8 +56,7 @@ impl ClassTotals {
         self.loaders.saturating_sub(self.unloaded_loaders)
     }
 
-    fn add(&mut self, other: ClassTotals) {
-        let mut other = other;
+    pub fn add(&mut self, mut other: ClassTotals) {
         for (sum, amount) in self.amounts_mut().into_iter().zip(other.amounts_mut()) {
             *sum = sum.saturating_add(*amount);
         }
@@ -120,23 +119,22 @@ pub fn sum_classes(rows: &[ClassDefinitions]) -> ClassTotals {
 /// # Errors
 /// The log does not explain a context.
 pub fn list_defined_classes(profile: &Profile) -> Result<Vec<ClassDefinitions>, DecodeError> {
-    let mut rows: BTreeMap<(StackId, Option<String>), ClassDefinitions> = BTreeMap::new();
+    let mut rows: BTreeMap<(StackId, String), ClassDefinitions> = BTreeMap::new();
     for counter in profile.events.as_slice() {
         let Some(info) = profile.types.get(counter.event) else {
             continue;
         };
         let detail = info.detail.as_deref().unwrap_or_default();
-        let (loader, how) = match detail.rsplit_once(' ') {
-            Some((loader, how)) => (Some(loader), how),
-            None if detail.starts_with('(') => (None, detail),
-            None => (Some(detail), ""),
+        let (loader, how) = match detail.ends_with(')') {
+            true => detail.rsplit_once(' ').unwrap_or((detail, "")),
+            false => (detail, ""),
         };
         let totals = ClassTotals::from_counter(&info.kind, how, counter.count, counter.value);
         let Some(totals) = totals else {
             continue;
         };
         let definition = profile.decode_trace(counter.id)?;
-        let loader = loader.map(str::to_owned);
+        let loader = loader.to_owned();
         let key = (definition.stack, loader.clone());
         let row = rows.entry(key).or_insert_with(|| ClassDefinitions {
             definition,

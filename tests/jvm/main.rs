@@ -15,6 +15,7 @@ mod counts;
 mod coverage;
 mod damage;
 mod debuggers;
+mod defined_classes;
 mod delays;
 mod ending;
 mod entries;
@@ -184,6 +185,7 @@ fn all(setup: &'static Setup) -> Vec<Test> {
         named_methods::tests(setup),
         native_api::tests(setup),
         bursts::tests(setup),
+        defined_classes::tests(setup),
         delays::tests(setup),
         push::tests(setup),
         recorded::tests(setup),

@@ -104,9 +104,9 @@ impl ClassUnloads {
         arriving.insert(class, bytes);
     }
 
-    /// The bytes of a class that the current thread has defined; 0: they are unknown.
-    pub fn take_class_bytes(&self, class: ArrivingClassKey) -> u32 {
-        self.arriving.lock().remove(&class).unwrap_or(0)
+    /// The bytes of a class that the current thread has defined.
+    pub fn take_class_bytes(&self, class: ArrivingClassKey) -> Option<u32> {
+        self.arriving.lock().remove(&class)
     }
 
     /// Deletes all tags, when the agent leaves the VM.
@@ -186,9 +186,9 @@ mod class_unloads_tests {
         unloads.note_class_bytes((2, 7), 200);
         // A superclass arrives in between.
         unloads.note_class_bytes((1, 8), 300);
-        assert_eq!(unloads.take_class_bytes((1, 8)), 300);
-        assert_eq!(unloads.take_class_bytes((1, 7)), 100);
-        assert_eq!(unloads.take_class_bytes((1, 7)), 0);
-        assert_eq!(unloads.take_class_bytes((2, 7)), 200);
+        assert_eq!(unloads.take_class_bytes((1, 8)), Some(300));
+        assert_eq!(unloads.take_class_bytes((1, 7)), Some(100));
+        assert_eq!(unloads.take_class_bytes((1, 7)), None);
+        assert_eq!(unloads.take_class_bytes((2, 7)), Some(200));
     }
 }

@@ -2,7 +2,8 @@
 //! files. Unloaded classes are counted in the contexts of their definitions (`counting::class_unloads`).
 //!
 //! The class file load hook has the bytes of a class, and the event of its definition has the class. Hidden classes have no
-//! class file load hook; `LucceRtClasses` has their bytes if their creator has hooks.
+//! class file load hook; `LucceRtClasses` has their bytes if their creator has hooks. The VM also reports a class that another
+//! loader finds by delegation. Such a class has a tag already, or no class file arrived in this thread.
 
 use std::hash::Hasher;
 
@@ -77,7 +78,8 @@ fn arriving_key(env: JniEnvironment, name: Option<&[u8]>) -> ArrivingClassKey {
 }
 
 impl DefinedClass {
-    /// `report_tag`: what the VM calls when it has unloaded a class. `None`: the VM does not know the class's name.
+    /// `report_tag`: what the VM calls when it has unloaded a class. `None`: the class is not new, or the VM does not know its
+    /// name.
     pub fn read(
         agent: CountingParts<'_>,
         env: JniEnvironment,
@@ -95,13 +97,18 @@ impl DefinedClass {
         };
         let unloads = &agent.counting.class_unloads;
         let encoded = (!is_hidden).then(|| lucce_bytecode::mutf8::encode(name));
-        let key = arriving_key(env, encoded.as_deref());
+        let bytes = unloads.take_class_bytes(arriving_key(env, encoded.as_deref()));
+        let tags = unloads.tag_environment(env, report_tag);
+        let is_tagged = tags.is_some_and(|tags| tags.get_tag(class) != Ok(0));
+        if is_tagged || bytes.is_none() && !is_hidden {
+            return None;
+        }
         Some(DefinedClass {
             class,
             loader: agent.core.jvmti.class_loader(class)?,
             kind,
-            bytes: unloads.take_class_bytes(key),
-            tags: unloads.tag_environment(env, report_tag),
+            bytes: bytes.unwrap_or(0),
+            tags,
         })
     }
 

@@ -1,5 +1,7 @@
 //! Who defines classes: the part of `--event class` before the contexts.
 
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use lucce_decoder::escape::EscapedText;
@@ -15,7 +17,10 @@ pub(super) struct DefinedClasses {
     #[serde(flatten)]
     totals: ClassNumbers,
     definitions: Vec<ClassDefinitionRow>,
-    /// Number of rows, of which the first are listed.
+    /// In text, contexts of one place and loader are one row.
+    #[serde(skip)]
+    places: Vec<ClassPlace>,
+    /// Number of rows in text, of which the first are listed.
     #[serde(skip)]
     different: usize,
 }
@@ -37,14 +42,17 @@ struct ClassNumbers {
 struct ClassDefinitionRow {
     id: String,
     stack: String,
-    /// Null: the boot loader.
-    loader: Option<String>,
+    loader: String,
     #[serde(flatten)]
     totals: ClassNumbers,
     frames: Vec<StackFrame>,
-    /// The frame by which people know the context.
-    #[serde(skip)]
+}
+
+/// Classes of one place in own code, as text.
+struct ClassPlace {
+    loader: String,
     place: String,
+    totals: ClassTotals,
 }
 
 impl DefinedClasses {
@@ -52,12 +60,16 @@ impl DefinedClasses {
     pub(super) fn new(profile: &Profile, rows: &[ClassDefinitions], top: usize) -> DefinedClasses {
         let top = if top == 0 { usize::MAX } else { top };
         let listed = rows.iter().take(top);
+        let mut places = sum_places(rows);
+        let different = places.len();
+        places.truncate(top);
         DefinedClasses {
             totals: ClassNumbers::new(sum_classes(rows)),
             definitions: listed
                 .map(|row| ClassDefinitionRow::new(profile, row))
                 .collect(),
-            different: rows.len(),
+            places,
+            different,
         }
     }
 
@@ -66,17 +78,40 @@ impl DefinedClasses {
             return Ok(());
         }
         writeln!(out, "defined classes: {}", self.totals)?;
-        for row in &self.definitions {
-            let loader = row.loader.as_deref().unwrap_or("the boot loader");
-            let (loader, place) = (EscapedText(loader), &row.place);
-            writeln!(out, "  {}: {loader}, at {place}", row.totals)?;
+        for row in &self.places {
+            let (loader, place) = (EscapedText(&row.loader), &row.place);
+            let totals = ClassNumbers::new(row.totals);
+            writeln!(out, "  {totals}: {loader}, at {place}")?;
         }
-        let left = self.different.saturating_sub(self.definitions.len());
+        let left = self.different.saturating_sub(self.places.len());
         if left > 0 {
             writeln!(out, "  {} more (--top 0)", grouped(left as u64))?;
         }
         writeln!(out)
     }
+}
+
+/// Sums classes by the frame by which people know a context, and by the class of the loader. Most classes come first.
+fn sum_places(rows: &[ClassDefinitions]) -> Vec<ClassPlace> {
+    let mut places: BTreeMap<(String, &str), ClassTotals> = BTreeMap::new();
+    for row in rows {
+        let place = row
+            .definition
+            .focus_frame()
+            .map_or_else(|| "an unknown place".to_owned(), StackFrame::to_string);
+        let totals = places.entry((place, &row.loader)).or_default();
+        totals.add(row.totals);
+    }
+    let places = places.into_iter();
+    let mut places: Vec<_> = places
+        .map(|((place, loader), totals)| ClassPlace {
+            loader: loader.to_owned(),
+            place,
+            totals,
+        })
+        .collect();
+    places.sort_by_key(|row| Reverse((row.totals.defined, row.totals.bytes)));
+    places
 }
 
 impl ClassNumbers {
@@ -109,10 +144,13 @@ impl std::fmt::Display for ClassNumbers {
             true => String::new(),
             false => format!(" ({})", parts.join(", ")),
         };
-        let bytes = format_amount(self.bytes as f64, "bytes");
+        let bytes = match self.bytes {
+            0 => String::new(),
+            bytes => ", ".to_owned() + &format_amount(bytes as f64, "bytes"),
+        };
         write!(
             f,
-            "{defined}{of_these}, {bytes}; {alive} alive, {unloaded} unloaded"
+            "{defined}{of_these}{bytes}; {alive} alive, {unloaded} unloaded"
         )?;
         match self.loaders {
             0 => Ok(()),
@@ -133,9 +171,6 @@ impl ClassDefinitionRow {
             loader: row.loader.clone(),
             totals: ClassNumbers::new(row.totals),
             frames: trace.frames.clone(),
-            place: trace
-                .focus_frame()
-                .map_or_else(|| "an unknown place".to_owned(), StackFrame::to_string),
         }
     }
 }
