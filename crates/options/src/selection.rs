@@ -29,6 +29,40 @@ pub struct MethodSelection {
     pub timed: MethodPatternList,
 }
 
+/// Methods that one word names, in `events=call:WORD`. A program need not have them.
+pub struct MethodGroup {
+    pub name: &'static str,
+    /// The ends of the classes' names.
+    classes: &'static [&'static str],
+    methods: &'static [&'static str],
+}
+
+/// Methods of loggers that often are off.
+pub static LOGGERS: MethodGroup = MethodGroup {
+    name: "loggers",
+    classes: &["Logger", "Log"],
+    methods: &[
+        "config", "debug", "fine", "finer", "finest", "info", "log", "trace", "verbose",
+    ],
+};
+
+impl MethodGroup {
+    #[must_use]
+    pub fn contains_method(&self, class: &str, method: &str) -> bool {
+        let mut ends = self.classes.iter();
+        self.methods.contains(&method) && ends.any(|end| class.ends_with(end))
+    }
+
+    fn patterns(&self) -> impl Iterator<Item = MethodPattern> {
+        let classes = self.classes.iter();
+        let texts = classes.flat_map(|class| {
+            let methods = self.methods.iter();
+            methods.map(move |method| format!("*{class}.{method}"))
+        });
+        texts.filter_map(|text| Some(MethodPattern::parse(&text).ok()?.in_group(self.name)))
+    }
+}
+
 /// What is recorded of a named method.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NamedMethodUse {
@@ -307,13 +341,19 @@ impl EventSelection {
 
     fn add_methods(&mut self, kind: &EventKindInfo, pattern: &str) -> Result<(), OptionError> {
         let option = format!("events={}", kind.first_name());
-        let pattern = MethodPattern::parse(pattern)
-            .map_err(|error| OptionError(format!("option {option}: {error}")))?;
+        let patterns = match pattern == LOGGERS.name {
+            true => LOGGERS.patterns().collect(),
+            false => vec![
+                MethodPattern::parse(pattern)
+                    .map_err(|error| OptionError(format!("option {option}: {error}")))?,
+            ],
+        };
         self.kinds = self.kinds.with_kind(kind);
-        match kind.mask_bit == NAMED_TIME.mask_bit {
-            true => self.methods.timed.add(pattern),
-            false => self.methods.counted.add(pattern),
-        }
+        let list = match kind.mask_bit == NAMED_TIME.mask_bit {
+            true => &mut self.methods.timed,
+            false => &mut self.methods.counted,
+        };
+        patterns.into_iter().for_each(|pattern| list.add(pattern));
         Ok(())
     }
 
