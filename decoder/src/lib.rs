@@ -68,6 +68,7 @@ mod heap_estimates;
 
 mod kind_totals;
 mod lock_pairs;
+mod method_times;
 mod recorded_options;
 mod tags;
 
@@ -109,6 +110,7 @@ pub use kinds::{
     ALLOC, ALLOCATION, EventTypeTable, HEAP, KindTotal, LEAK, TypeInfo, select_own_kinds,
 };
 pub use leaks::{LeakAnalysis, LeakFinding, LeakSuspect, SuspectVerdict, analyze_leaks};
+pub use method_times::{MethodTimeSums, list_method_times};
 pub use lock_pairs::{LockPair, LockPairs, list_lock_pairs};
 pub use lucce_callgraph::{ContextId, DecodeError, MethodId, SiteId};
 pub use lucce_options::KindDescriptor;
