@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use lucce_callgraph::ContextId;
 use lucce_options::KindDescriptor;
 use lucce_options::kinds::{
-    ALLOCATIONS, BYTES, CLASS_UNLOADS, CLASSES, FOLLOWED_OBJECTS, HEAP_SAMPLES, LIVE_OBJECTS, LOCK_HOLDERS, NANOS,
-    is_supplement_kind,
+    ALLOCATIONS, BYTES, CLASS_UNLOADS, CLASSES, FOLLOWED_OBJECTS, HEAP_SAMPLES, LIVE_OBJECTS,
+    LOCK_HOLDERS, NANOS, is_supplement_kind,
 };
 use lucce_tracelog::{EventType, EventTypeId, split_lock_holder_detail};
 

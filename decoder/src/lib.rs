@@ -53,8 +53,8 @@ mod symbols;
 mod fingerprint;
 mod traces;
 
-mod origins;
 mod defined_classes;
+mod origins;
 mod started_threads;
 
 mod bursts;
@@ -97,6 +97,7 @@ pub use coverage::{
     AllocationCoverage, CoverageBytes, SampleError, ThreadCoverage, compute_coverage,
     explain_sample_bias, read_heap_interval, read_sampled_bytes,
 };
+pub use defined_classes::{ClassDefinitions, ClassTotals, list_defined_classes, sum_classes};
 pub use delta::DeltaTracker;
 pub use events::{ContextCounter, ContextCounters};
 pub use evidence::{LeakEvidence, LiveAmount, SnapshotPoint};
@@ -110,7 +111,6 @@ pub use kinds::{
     ALLOC, ALLOCATION, EventTypeTable, HEAP, KindTotal, LEAK, TypeInfo, select_own_kinds,
 };
 pub use leaks::{LeakAnalysis, LeakFinding, LeakSuspect, SuspectVerdict, analyze_leaks};
-pub use method_times::{MethodTimeSums, list_method_times};
 pub use lock_pairs::{LockPair, LockPairs, list_lock_pairs};
 pub use lucce_callgraph::{ContextId, DecodeError, MethodId, SiteId};
 pub use lucce_options::KindDescriptor;
@@ -123,6 +123,7 @@ pub use merged::{
     CallTreeBranch, CallTreeOptions, EventMeaning, FrameName, GroupKey, KindName, MergedCounter,
     MergedNames, MergedProfile, MergedRun, PathSum, TaggedThread,
 };
+pub use method_times::{MethodTimeSums, list_method_times};
 pub use origins::{StartOrigin, SubmissionIndex, index_submissions, trace_submitters};
 pub use profile::{
     DecodeMismatch, LogSizes, Profile, ProfileThread, ProgressTick, SkippedCode, StackTrace,
@@ -130,7 +131,6 @@ pub use profile::{
 pub use recorded_options::{list_recorded_kinds, read_recorded_options};
 pub use run_interval::{IntervalError, IntervalStart};
 pub use source::{LogSource, read_header};
-pub use defined_classes::{ClassDefinitions, ClassTotals, list_defined_classes, sum_classes};
 pub use started_threads::{StartedThreads, ThreadStarts, list_started_threads};
 pub use stream_events::{
     EventExplanation, EventWindow, check_same_run, count_streamed_events, count_unstreamed_events,

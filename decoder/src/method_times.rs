@@ -41,7 +41,8 @@ pub fn list_method_times(profile: &Profile) -> Result<Vec<MethodTimeSums>, Decod
         let detail = profile.context_detail(&context).unwrap_or_default();
         // Types are numbered as they occur; their mean time orders them.
         let mean = context.value.checked_div(context.count).unwrap_or(0);
-        let bin = bins.entry(mean.checked_ilog2().unwrap_or(0) << 1 | u32::from(detail.contains("threw")));
+        let bin = bins
+            .entry(mean.checked_ilog2().unwrap_or(0) << 1 | u32::from(detail.contains("threw")));
         let (_, count) = bin.or_insert_with(|| (detail.to_owned(), 0));
         *count = count.saturating_add(context.count);
     }

@@ -15,7 +15,7 @@ const PROGRAM: &str = "DefinedClasses";
 const MODES: [(&str, &[&str], &str); 3] = [
     ("default", &["-Xcheck:jni"], "events=class,verify=1"),
     ("hooks", &[], "events=class+alloc,verify=1"),
-    ("z", &["-XX:+UseZGC"], "events=class"),
+    ("z", &["-XX:+UseZGC"], "events=class,verify=1"),
 ];
 
 pub fn tests(setup: &'static Setup) -> Vec<Test> {
@@ -53,7 +53,11 @@ fn defined(setup: &Setup, jdk: &Jdk, (mode, flags, options): (&str, &[&str], &st
 
 /// The agent comes before the classes do, and leaves after them.
 fn attached(setup: &Setup, jdk: &Jdk) -> Checked {
-    let java = Java::new(setup, jdk, &format!("defined-classes-{}-attached", jdk.version));
+    let java = Java::new(
+        setup,
+        jdk,
+        &format!("defined-classes-{}-attached", jdk.version),
+    );
     let file = java.folder().join("go");
     let log = java.log().display().to_string();
     let path = file.display().to_string();
@@ -124,7 +128,9 @@ fn compare_with_report(java: &Java<'_>) -> Checked {
         format!("found {found:?}, expected {expected:?}")
     })?;
     let of_vm = ["deploy", "proxy", "hidden", "lambda"].map(|name| found[name]);
-    let all = of_vm.iter().fold((0, 0), |all, sum| (all.0 + sum.0, all.1 + sum.1));
+    let all = of_vm
+        .iter()
+        .fold((0, 0), |all, sum| (all.0 + sum.0, all.1 + sum.1));
     ensure(all == by_vm, || format!("{found:?}, VM: {by_vm:?}"))?;
     let text = java
         .lucce()
@@ -132,7 +138,10 @@ fn compare_with_report(java: &Java<'_>) -> Checked {
     let (defined, unloaded) = expected["deploy"];
     let (loaders, unloaded_loaders) = expected["loaders"];
     let alive = defined - unloaded;
-    let says = format!("; {alive} alive, {unloaded} unloaded; {loaders} loaders, {} alive: DefinedClasses$Deployment, at DefinedClasses$Deployment.findClass(DefinedClasses.java:", loaders - unloaded_loaders);
+    let says = format!(
+        "; {alive} alive, {unloaded} unloaded; {loaders} loaders, {} alive: DefinedClasses$Deployment, at DefinedClasses$Deployment.findClass(DefinedClasses.java:",
+        loaders - unloaded_loaders
+    );
     ensure(text.contains(&says), || format!("{says}\n{text}"))
 }
 

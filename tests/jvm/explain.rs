@@ -104,7 +104,7 @@ fn explain_program<'s>(
 ) -> Result<(Java<'s>, Value), String> {
     let apps = setup.harness.join("apps/target/apps.jar");
     let java = Java::new(setup, jdk, &format!("explain-{}-{class}", jdk.version))
-        .agent("events=alloc+exception+lock+thread+io+call")
+        .agent("events=alloc+exception+lock+thread+io+class+call:loggers+java.lang.System.gc")
         .flags(["-Xmx256m"])
         .class_path(apps.to_string_lossy().into_owned())
         .main([format!("io.lucce.apps.faults.{class}")]);

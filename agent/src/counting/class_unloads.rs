@@ -155,7 +155,10 @@ impl ClassUnloads {
 fn locate_counter(index: usize) -> (usize, usize) {
     match (index / FIRST_COUNTERS).checked_ilog2() {
         None => (0, index),
-        Some(doublings) => (doublings as usize + 1, index - (FIRST_COUNTERS << doublings)),
+        Some(doublings) => (
+            doublings as usize + 1,
+            index - (FIRST_COUNTERS << doublings),
+        ),
     }
 }
 

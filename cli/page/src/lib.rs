@@ -20,7 +20,8 @@ pub use html::escape_html;
 pub use text_page::render_text_page;
 
 pub use columns::{
-    AliveTable, AliveText, FactCell, FactColumn, FactRow, FactTable, LeakText, LeaksText, PageOpening, PageRefresh, RunText, SuspectText,
+    AliveTable, AliveText, FactCell, FactColumn, FactRow, FactTable, LeakText, LeaksText,
+    PageOpening, PageRefresh, RunText, SuspectText,
 };
 
 use columns::{KindSums, MethodColumns, PageData, encode_class_origins};

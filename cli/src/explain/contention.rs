@@ -36,7 +36,9 @@ impl<'p> LockRelations<'p> {
         let mut relations = LockRelations(HashMap::new());
         for pair in &pairs.pairs {
             let user = |frame: &'p StackFrame| (&*pair.lock, &*frame.class, &*frame.method);
-            if let (Some(waiting), Some(holder)) = (pair.waiting.focus_frame(), pair.holder.focus_frame()) {
+            if let (Some(waiting), Some(holder)) =
+                (pair.waiting.focus_frame(), pair.holder.focus_frame())
+            {
                 let [waiting, holder] =
                     [waiting, holder].map(|frame| relations.find_root(user(frame)));
                 if waiting != holder {

@@ -91,7 +91,7 @@ pub struct ExplainArgs {
 }
 
 /// What `lucce run --explain` records.
-pub const RUN_EVENTS: &str = 
+pub const RUN_EVENTS: &str =
     "alloc+exception+lock+thread+io+leak=16k+class+call:loggers+java.lang.System.gc";
 /// What a running JVM can report to an attached agent. Smaller samples say more about short recordings.
 const ATTACHED_EVENTS: &str = "alloc+leak=4k+lock+class+call:java.lang.System.gc";

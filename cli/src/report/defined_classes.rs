@@ -133,8 +133,7 @@ impl ClassNumbers {
 /// Prints `1,200 (900 hidden), 3.1 MB; 400 alive, 800 unloaded; 12 loaders, 4 alive`.
 impl std::fmt::Display for ClassNumbers {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let [defined, alive, unloaded] =
-            [self.defined, self.alive, self.unloaded].map(grouped);
+        let [defined, alive, unloaded] = [self.defined, self.alive, self.unloaded].map(grouped);
         let parts = [(self.hidden, "hidden"), (self.generated, "generated")];
         let parts = parts.into_iter().filter(|(count, _)| *count > 0);
         let parts: Vec<String> = parts

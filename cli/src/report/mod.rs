@@ -24,8 +24,8 @@ use std::path::PathBuf;
 use lucce_decoder::{
     ALLOC, ContextFocus, ContextList, EventContext, FrameDisplay, GroupBy, HEAP, KindDescriptor,
     KindTotal, Measure, MergedCounter, MergedProfile, Profile, compute_coverage, has_requests,
-    list_defined_classes, list_lock_pairs, list_recorded_kinds, list_started_threads, read_heap_interval,
-    select_own_kinds,
+    list_defined_classes, list_lock_pairs, list_recorded_kinds, list_started_threads,
+    read_heap_interval, select_own_kinds,
 };
 use lucce_options::kinds::{CLASSES, LOCK_WAITS, THREAD};
 

@@ -257,9 +257,7 @@ pub fn format_facts(window: &SampleWindow, view: &TopView, most: usize) -> Vec<S
     let selected = view.kind.as_deref();
     let tables = window.facts.iter();
     let tables = tables.filter(|table| selected.is_none_or(|kind| kind == table.kind));
-    tables
-        .flat_map(|table| format_table(table, most))
-        .collect()
+    tables.flat_map(|table| format_table(table, most)).collect()
 }
 
 /// Formats a context: its id, its content id and its trace.

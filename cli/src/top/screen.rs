@@ -26,7 +26,8 @@ const MESSAGE_TIME: Duration = Duration::from_secs(4);
 /// Number of rows of a page key.
 const PAGE_ROWS: usize = 10;
 
-const HELP: &str = "←→ list  e kind  s sort  ↑↓ row  Enter trace  f facts  space pause  d dump  q quit";
+const HELP: &str =
+    "←→ list  e kind  s sort  ↑↓ row  Enter trace  f facts  space pause  d dump  q quit";
 
 struct TopScreen<'t> {
     target: &'t RunTarget,

@@ -590,4 +590,44 @@ mod selection_tests {
             assert!(EventSelection::parse(bad).is_err(), "{bad}");
         }
     }
+
+    #[test]
+    fn a_word_names_the_methods_of_loggers() {
+        let events = EventSelection::parse("lock+call:java.lang.System.gc+call:loggers").unwrap();
+        assert_eq!(events.to_text(), "call:loggers+java.lang.System.gc+lock");
+        assert_eq!(EventSelection::parse(&events.to_text()).unwrap(), events);
+        let counted = |class, method| events.methods().find_use(class, method);
+        let loggers = [
+            ("java.util.logging.Logger", "fine"),
+            ("ch/qos/logback/classic/Logger", "debug"),
+            ("org.apache.logging.log4j.spi.AbstractLogger", "trace"),
+            ("org.apache.commons.logging.impl.NoOpLog", "info"),
+        ];
+        for (class, method) in loggers {
+            assert_eq!(
+                counted(class, method),
+                Some(NamedMethodUse::Counted),
+                "{class}"
+            );
+            assert!(LOGGERS.contains_method(class, method), "{class}");
+        }
+        for (class, method) in [
+            ("java.util.logging.Logger", "isLoggable"),
+            ("a.Catalog", "debug"),
+        ] {
+            assert_eq!(counted(class, method), None, "{class}");
+            assert!(!LOGGERS.contains_method(class, method), "{class}");
+        }
+        // The program need not have them.
+        let own = events
+            .methods()
+            .iter()
+            .filter(|pattern| !pattern.is_in_group());
+        assert_eq!(
+            own.map(ToString::to_string).collect::<Vec<_>>(),
+            ["java.lang.System.gc"]
+        );
+        let times = EventSelection::parse("time:loggers").unwrap();
+        assert_eq!(times.to_text(), "time:loggers");
+    }
 }

@@ -38,9 +38,10 @@ use thread::ThreadStartHooks;
 pub use lucce_options::event_mask;
 pub use lucce_options::kinds::{
     ALIVE_THREADS, ALL, ALLOC, ALLOCATIONS, BYTES, CALL, CATCHES, CLASS, CLASS_LOADERS,
-    CLASS_UNLOADS, CLASSES, EXCEPTION, EXCEPTIONS, EventKindInfo, EventKindSet, HEAP, HEAP_INTERVAL, IO, KindConflict, KindDescriptor, LEAK, LOADER_UNLOADS,
-    LOCK, LOCK_HOLDERS, LOCK_WAITS, NAMED_CALL, NAMED_TIME, NANOS, OBJECTS, REQUEST, SAMPLES, TASKS,
-    THREAD, is_companion_kind,
+    CLASS_UNLOADS, CLASSES, EXCEPTION, EXCEPTIONS, EventKindInfo, EventKindSet, HEAP,
+    HEAP_INTERVAL, IO, KindConflict, KindDescriptor, LEAK, LOADER_UNLOADS, LOCK, LOCK_HOLDERS,
+    LOCK_WAITS, NAMED_CALL, NAMED_TIME, NANOS, OBJECTS, REQUEST, SAMPLES, TASKS, THREAD,
+    is_companion_kind,
 };
 
 /// The kinds with hooks, each with its hooks.
