@@ -29,9 +29,9 @@ static GENERATED: EventKind = EventKind::new(&CLASSES, "generated");
 static HIDDEN: EventKind = EventKind::new(&CLASSES, "hidden");
 
 /// Classes that the VM defines.
-pub struct ClassSource;
+pub struct ClassDefinitionSource;
 
-impl EventSource for ClassSource {
+impl EventSource for ClassDefinitionSource {
     fn kind(&self) -> &'static EventKindInfo {
         &CLASS
     }

@@ -37,7 +37,7 @@ use crate::counting::CountingParts;
 use crate::options::EventSelection;
 use crate::thread::ThreadState;
 
-use class::ClassSource;
+use class::ClassDefinitionSource;
 use exception::ExceptionSource;
 use lock::LockSource;
 use objects::VmObjectSource;
@@ -45,7 +45,7 @@ use threads::ThreadStartSource;
 
 /// All kinds that the VM reports, or that count hooks' events in their own way.
 const SOURCES: [&dyn EventSource; 5] = [
-    &ClassSource,
+    &ClassDefinitionSource,
     &LockSource,
     &ExceptionSource,
     &VmObjectSource,

@@ -593,7 +593,7 @@ mod selection_tests {
 
     #[test]
     fn a_word_names_the_methods_of_loggers() {
-        let events = EventSelection::parse("lock+call:java.lang.System.gc+call:loggers").unwrap();
+        let events = EventSelection::parse("lock+call:loggers+java.lang.System.gc").unwrap();
         assert_eq!(events.to_text(), "call:loggers+java.lang.System.gc+lock");
         assert_eq!(EventSelection::parse(&events.to_text()).unwrap(), events);
         let counted = |class, method| events.methods().find_use(class, method);
