@@ -20,13 +20,15 @@ pub struct MethodTimeSums {
     pub histogram: Vec<(String, u64)>,
 }
 
+/// Types and numbers of calls. The binary logarithm of a type's times orders them, before those that an exception ended.
+type TimeBins = BTreeMap<(u32, bool), (String, u64)>;
+
 /// Lists the named methods with times, longest sums first. Overloads are one method.
 ///
 /// # Errors
 /// The log does not explain a context.
 pub fn list_method_times(profile: &Profile) -> Result<Vec<MethodTimeSums>, DecodeError> {
-    let mut methods: BTreeMap<String, (MethodTimeSums, BTreeMap<u32, (String, u64)>)> =
-        BTreeMap::new();
+    let mut methods: BTreeMap<String, (MethodTimeSums, TimeBins)> = BTreeMap::new();
     let kind = NAMED_TIME.first_name();
     let events = profile.events_of_kind(kind);
     for context in profile.list_contexts_of(&events, &|_| ()).list {
@@ -41,8 +43,8 @@ pub fn list_method_times(profile: &Profile) -> Result<Vec<MethodTimeSums>, Decod
         let detail = profile.context_detail(&context).unwrap_or_default();
         // Types are numbered as they occur; their mean time orders them.
         let mean = context.value.checked_div(context.count).unwrap_or(0);
-        let bin = bins
-            .entry(mean.checked_ilog2().unwrap_or(0) << 1 | u32::from(detail.contains("threw")));
+        let key = (mean.checked_ilog2().unwrap_or(0), detail.contains("threw"));
+        let bin = bins.entry(key);
         let (_, count) = bin.or_insert_with(|| (detail.to_owned(), 0));
         *count = count.saturating_add(context.count);
     }
