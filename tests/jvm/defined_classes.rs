@@ -59,6 +59,8 @@ fn attached(setup: &Setup, jdk: &Jdk) -> Checked {
         &format!("defined-classes-{}-attached", jdk.version),
     );
     let file = java.folder().join("go");
+    // An earlier run has left it.
+    let _ = fs::remove_file(&file);
     let log = java.log().display().to_string();
     let path = file.display().to_string();
     let mut jvm = Running::of(java.flags(["-Xcheck:jni"]).main([PROGRAM, &*path]))?;
@@ -73,7 +75,9 @@ fn attached(setup: &Setup, jdk: &Jdk) -> Checked {
     })?;
     jvm.ctl(&["detach"])?;
     compare_with_report(&jvm.java)?;
-    jvm.lucce().check(log.as_ref())
+    jvm.lucce().check(log.as_ref())?;
+    jvm.java.clean();
+    Ok(())
 }
 
 /// Classes and loaders that were defined, and those that were unloaded, by what the program calls them.
