@@ -20,6 +20,7 @@ mod decode;
 mod diff;
 mod explain;
 mod export;
+mod fact_tables;
 mod fleet;
 mod frame_args;
 mod gate;

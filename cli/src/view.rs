@@ -14,6 +14,7 @@ use lucce_decoder::{
 };
 use lucce_page::{HtmlPage, PageOpening, RunText};
 
+use super::fact_tables::list_fact_tables;
 use super::leaks;
 use super::output::{format_plural, grouped, private_file_options};
 use super::progress::ProgressMeter;
@@ -178,6 +179,11 @@ fn add_run(
     }
     page.add_profile(page_run, &profile, stream.as_ref(), &|more| bar.tick(more));
     drop(bar);
+    let is_whole_run = is_whole && profile.interval.is_none() && !profile.is_restricted();
+    page.set_facts(match is_whole_run {
+        true => list_fact_tables(&profile),
+        false => Vec::new(),
+    });
     if profile.meta.contains_key("leak.interval") && selection.is_whole_kind() {
         page.set_leaks(leaks::leaks_text(&profile, None));
     }

@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use lucce_callgraph::ContextId;
 use lucce_options::KindDescriptor;
 use lucce_options::kinds::{
-    ALLOCATIONS, BYTES, FOLLOWED_OBJECTS, HEAP_SAMPLES, LIVE_OBJECTS, LOCK_HOLDERS, NANOS,
-    is_supplement_kind,
+    ALLOCATIONS, BYTES, CLASS_UNLOADS, CLASSES, FOLLOWED_OBJECTS, HEAP_SAMPLES, LIVE_OBJECTS,
+    LOCK_HOLDERS, NANOS, is_supplement_kind,
 };
 use lucce_tracelog::{EventType, EventTypeId, split_lock_holder_detail};
 
@@ -26,6 +26,9 @@ pub const INUSE: &KindDescriptor = &LIVE_OBJECTS;
 pub const HEAP: &KindDescriptor = &HEAP_SAMPLES;
 /// Objects sampled for the search of leaks.
 pub const LEAK: &KindDescriptor = &FOLLOWED_OBJECTS;
+
+/// The loader of classes that have none.
+const BOOT_LOADER: &str = "boot loader";
 
 /// An event type: kind, unit, and what the event happened to.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -121,8 +124,13 @@ impl EventTypeTable {
             Some((wait, context)) => (wait, Some(context)),
             None => (&*event.detail, None),
         };
+        let is_class = CLASSES.is_kind(&event.kind) || CLASS_UNLOADS.is_kind(&event.kind);
+        let readable = match is_class && detail.starts_with('(') {
+            true => format!("{BOOT_LOADER} {detail}"),
+            false => readable_detail(detail),
+        };
         let info = TypeInfo {
-            detail: (!detail.is_empty()).then(|| readable_detail(detail)),
+            detail: (!detail.is_empty()).then_some(readable),
             waiting,
             kind: event.kind.into(),
             unit: event.unit.into(),

@@ -54,6 +54,7 @@ mod fingerprint;
 mod traces;
 
 mod living_memory;
+mod defined_classes;
 mod origins;
 mod started_threads;
 
@@ -69,6 +70,7 @@ mod object_sizes;
 
 mod kind_totals;
 mod lock_pairs;
+mod method_times;
 mod recorded_options;
 mod tags;
 
@@ -97,6 +99,7 @@ pub use coverage::{
     AllocationCoverage, CoverageBytes, SampleError, ThreadCoverage, compute_coverage,
     explain_sample_bias, read_heap_interval, read_sampled_bytes,
 };
+pub use defined_classes::{ClassDefinitions, ClassTotals, list_defined_classes, sum_classes};
 pub use delta::DeltaTracker;
 pub use events::{ContextCounter, ContextCounters};
 pub use evidence::{LeakEvidence, LiveAmount, SnapshotPoint};
@@ -127,6 +130,7 @@ pub use merged::{
     MergedNames, MergedProfile, MergedRun, PathSum, TaggedThread,
 };
 pub use object_sizes::{AllocationAmount, has_array_sizes, read_humongous_bytes};
+pub use method_times::{MethodTimeSums, list_method_times};
 pub use origins::{StartOrigin, SubmissionIndex, index_submissions, trace_submitters};
 pub use profile::{
     DecodeMismatch, LogSizes, Profile, ProfileThread, ProgressTick, SkippedCode, StackTrace,

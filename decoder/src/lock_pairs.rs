@@ -7,7 +7,6 @@ use lucce_callgraph::{ContextId, DecodeError};
 use lucce_contentid::StackId;
 use lucce_options::kinds::LOCK_WAITS;
 
-use crate::frame::StackFrame;
 use crate::profile::{Profile, StackTrace};
 
 /// Classes of the JDK whose objects have an owner while they are locked.
@@ -44,20 +43,6 @@ pub struct LockPairs {
     pub waited_ns: u64,
     /// Number of waits whose holder is known. The others are unknown.
     pub known: u64,
-}
-
-impl LockPair {
-    /// The frame by which people know the waiting context.
-    #[must_use]
-    pub fn waiting_frame(&self) -> Option<&StackFrame> {
-        self.waiting.focus_frame()
-    }
-
-    /// The same of the holder's.
-    #[must_use]
-    pub fn holder_frame(&self) -> Option<&StackFrame> {
-        self.holder.focus_frame()
-    }
 }
 
 impl LockPairs {

@@ -7,7 +7,6 @@ use lucce_callgraph::DecodeError;
 use lucce_contentid::StackId;
 use lucce_options::kinds::{ALIVE_THREADS, THREAD};
 
-use crate::frame::StackFrame;
 use crate::profile::{Profile, StackTrace};
 
 /// Threads that one context started.
@@ -32,12 +31,6 @@ impl ThreadStarts {
     #[must_use]
     pub fn ended(&self) -> u64 {
         self.started.saturating_sub(self.alive)
-    }
-
-    /// The frame by which people know the context.
-    #[must_use]
-    pub fn focus_frame(&self) -> Option<&StackFrame> {
-        self.start.focus_frame()
     }
 }
 

@@ -1,7 +1,8 @@
 // The page of `lucce view` in Chromium: every tab, search, zoom, keyboard, hostile names, and sums that are
 // those of `lucce report --json`. `cargo xtask page-tests` starts it with these in the environment:
 //   PAGES     a folder with one.html, two.html (of two runs), changed.html (of `lucce diff --html`, by type, per lock), leaks.html (of a run whose objects were followed), tags.html (of a
-//             program that opens tags), one.json, one-lock.json, tags.json (reports of these runs, the last one by tag) and two.json (`lucce diff`)
+//             program that opens tags), facts.html (of locks, threads, classes and named methods), one.json, one-lock.json, tags.json, facts-KIND.json (reports
+//             of these runs, the third one by tag) and two.json (`lucce diff`)
 //   CHROMIUM  the browser
 //   PLAYWRIGHT  where playwright-core is installed
 import assert from "node:assert/strict";
@@ -584,6 +585,62 @@ describe("a page of a run whose objects were followed", () => {
     assert.ok(text.includes(suspects[0].at) && text.includes(suspects[0].verdict), text);
     assert.match(suspects[0].head, /^about [\d.,]+ ([kMG]B|bytes?)  /);
     assert.match(suspects[0].verdict, /ages?\b/);
+  });
+});
+
+describe("a page of locks, threads, classes and named methods", () => {
+  const numbers = (tab, count) => inPage(`data.facts.find((of) => of.tab === "${tab}").rows.map((row) => row.cells.slice(0, ${count}))`);
+  /** Opens a tab; the rows of its table of this title, without those that a row opens. */
+  async function rowsOf(name, title) {
+    await tab(name).click();
+    return page.locator("section", { has: page.getByRole("heading", { name: title, exact: true }) }).locator("tbody tr");
+  }
+  const placeOf = ({ frames }) => `${frames[0].class}.${frames[0].method}(`;
+
+  test("has who waits for whom, as the report has it", async () => {
+    await open("facts");
+    const { pairs } = read("facts-lock").holders;
+    assert.ok(pairs.length > 0, "nobody waits");
+    assert.deepEqual(await numbers("waits", 2), pairs.map((pair) => [pair.held_nanos, pair.waits]));
+    const row = (await rowsOf("Waits", "Who waits for whom")).first();
+    assert.ok((await row.innerText()).includes("Shop."), await row.innerText());
+    await row.getByRole("button").click();
+    const opened = await page.locator("pre").first().innerText();
+    assert.ok(opened.startsWith("waits:\n\tat ") && opened.includes("\nholds:\n\tat "), opened);
+    assert.ok(opened.includes(placeOf(pairs[0].holder)), opened);
+  });
+
+  test("has the threads that live, as the report has them", async () => {
+    await open("facts");
+    const { starts } = read("facts-thread").threads;
+    assert.deepEqual(await numbers("threads", 2), starts.map((row) => [row.alive, row.ended]));
+    const rows = await rowsOf("Threads", "Threads that live, by the context that started them");
+    assert.equal(await rows.count(), starts.length);
+  });
+
+  test("has who defines classes, as the report has it", async () => {
+    await open("facts");
+    const { definitions } = read("facts-class").classes;
+    const expected = definitions.slice(0, 200).map((row) => [row.defined, row.hidden, row.generated, row.alive, row.bytes, row.loaders, row.loaders_alive]);
+    assert.deepEqual(await numbers("classes", 7), expected);
+    const text = await (await rowsOf("Classes", "Who defines classes")).first().innerText();
+    assert.ok(text.includes(definitions[0].loader), text);
+  });
+
+  test("has the times of named methods, the longest, and how many took how long", async () => {
+    await open("facts");
+    const { totals, contexts } = read("facts-time");
+    const times = await inPage(`data.facts.find((of) => of.tab === "times").rows`);
+    const sum = (of) => times.reduce((sum, row) => sum + row.cells[of], 0);
+    assert.deepEqual([sum(0), sum(1)], [totals.value, totals.count]);
+    assert.equal(Math.max(...times.map((row) => row.cells[2])), Math.max(...contexts.map((row) => row.longest)));
+    assert.deepEqual(times.map((row) => row.cells[3]).sort(), ["Shop.orders", "Shop.tree"]);
+    for (const row of times) {
+      const counts = row.trace.trim().split("\n").map((line) => Number(line.split(": ")[1]));
+      assert.equal(counts.reduce((sum, one) => sum + one), row.cells[1], row.trace);
+    }
+    const text = await (await rowsOf("Method times", "Times of named methods")).allInnerTexts();
+    assert.equal(text.length, 2);
   });
 });
 

@@ -108,7 +108,8 @@ const PAGES: [(&str, &str); 6] = [
 ];
 
 /// The events that all detectors need.
-const ALL_EVENTS: &str = "events=alloc+exception+lock+thread+io+call";
+const ALL_EVENTS: &str =
+    "events=alloc+exception+lock+thread+io+class+call:loggers+java.lang.System.gc";
 
 fn explain_program<'s>(
     setup: &'s Setup,

@@ -16,6 +16,7 @@ mod counts;
 mod coverage;
 mod damage;
 mod debuggers;
+mod defined_classes;
 mod delays;
 mod ending;
 mod entries;
@@ -215,6 +216,7 @@ fn all(setup: &'static Setup) -> Vec<Test> {
         native_memory::tests(setup),
         native_api::tests(setup),
         bursts::tests(setup),
+        defined_classes::tests(setup),
         delays::tests(setup),
         push::tests(setup),
         recorded::tests(setup),

@@ -32,6 +32,14 @@ pub fn tests() -> Outcome {
     view(&[&leaks], &folder.join("leaks.html"))?;
     report((one, "alloc"), &[], &folder.join("one.json"))?;
     report((one, "lock"), &[], &folder.join("one-lock.json"))?;
+    let facts = folder.join("facts.lucce");
+    let events = "events=lock+thread+class+time:Shop.orders+Shop.tree";
+    tools::run_quietly(&mut program(&folder, (&facts, events), 2)?)?;
+    view(&[&facts], &folder.join("facts.html"))?;
+    for kind in ["lock", "thread", "class", "time"] {
+        let to = folder.join(format!("facts-{kind}.json"));
+        report((&facts, kind), &[], &to)?;
+    }
     let tags = tagged(&folder)?;
     view(&[&tags], &folder.join("tags.html"))?;
     report(

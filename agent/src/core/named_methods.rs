@@ -26,6 +26,7 @@ impl AgentCore {
     /// Notes the patterns, of which no method was seen yet.
     pub fn expect_named_methods(&self) {
         let patterns = self.options.events.methods().iter();
+        let patterns = patterns.filter(|pattern| !pattern.is_in_group());
         *self.named_methods.unmatched.lock() = patterns.map(ToString::to_string).collect();
     }
 

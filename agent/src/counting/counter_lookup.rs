@@ -6,6 +6,7 @@
 use jvmti_bindings::sys::jni::{jclass, jobject};
 use lucce_callgraph::ContextId;
 use lucce_jvmti::JniEnvironment;
+use lucce_tracelog::EventTypeId;
 
 use crate::core::EventLocation;
 use crate::counting::{CountingParts, stream};
@@ -17,6 +18,7 @@ use crate::thread::ThreadState;
 use crate::thread::counter_access::{current_counters, event_counter};
 use crate::thread::event_kind::{EventCounterRef, EventKind};
 use crate::thread::recent_counters::RecentCounter;
+use crate::thread::thread_counters::ThreadCounters;
 
 impl EventCounterRef {
     /// Counts one event now. Only the thread that found this counter may call it, with its own state.
@@ -163,17 +165,27 @@ fn find_or_add_counter(
             kind.unit,
             &event_detail(agent, class, kind),
         )?;
-        let mut counters = current_counters(agent.thread_parts(), env, state);
-        let counter = EventCounterRef(event_counter(
-            agent.thread_parts(),
-            &mut counters,
-            number,
-            event,
-        )?);
-        let recent = RecentCounter::new(env, place, kind, class, counter);
-        counters.recent.insert_counter(env, recent);
-        Some(counter)
+        add_counter(agent, env, state, (number, event), |counters, counter| {
+            let recent = RecentCounter::new(env, place, kind, class, counter);
+            counters.recent.insert_counter(env, recent);
+        })
     })
+}
+
+/// The current thread's counter of a context and a type, which `remember` adds to its recent counters. `None`: the context is
+/// unknown, or the log is full.
+pub fn add_counter(
+    agent: CountingParts<'_>,
+    env: JniEnvironment,
+    state: &ThreadState,
+    (number, event): (ContextId, EventTypeId),
+    remember: impl FnOnce(&mut ThreadCounters, EventCounterRef),
+) -> Option<EventCounterRef> {
+    let parts = agent.thread_parts();
+    let mut counters = current_counters(parts, env, state);
+    let counter = EventCounterRef(event_counter(parts, &mut counters, number, event)?);
+    remember(&mut counters, counter);
+    Some(counter)
 }
 
 /// The detail of an event type: the class's descriptor, if there is a class, and the kind's word.

@@ -6,9 +6,11 @@
 //! ```
 //!
 //! Read `event_types` first, then `counter_lookup` and `site_counter`. `object_types` and `object_sizes` find classes and
-//! sizes, `program_kinds` the program's own kinds, `method_times` counters of times; `living_blocks` has memory outside of the heap.
+//! sizes, `program_kinds` the program's own kinds, `method_times` counters of times; `living_blocks` has memory outside of the heap;
+//! `class_unloads` has the classes that live.
 
 mod block_order;
+pub mod class_unloads;
 pub mod counter_lookup;
 pub mod event_types;
 pub mod living_blocks;
@@ -23,6 +25,7 @@ use crate::core::AgentCore;
 use crate::stack::{StackParts, StackTracker};
 use crate::thread::{CounterStore, ThreadParts};
 
+use class_unloads::ClassUnloads;
 use event_types::EventTypes;
 use living_blocks::LivingBlocks;
 use method_times::MethodTimes;
@@ -52,7 +55,7 @@ impl<'a> CountingParts<'a> {
     }
 }
 
-/// Types of events and of objects.
+/// Types of events and of objects, and classes that live.
 #[derive(Default)]
 pub struct EventCounting {
     pub event_types: EventTypes,
@@ -61,4 +64,5 @@ pub struct EventCounting {
     pub program_kinds: ProgramKinds,
     pub method_times: MethodTimes,
     pub object_types: ObjectTypes,
+    pub class_unloads: ClassUnloads,
 }

@@ -21,7 +21,7 @@ use crate::core::record_code_source;
 use crate::entry::{
     event_callbacks, jni_allocations, jni_brackets, library_calls, native_methods, tool_calls,
 };
-use crate::events::samples;
+use crate::events::{class, samples};
 use crate::hookless::thread_storage;
 use crate::leaks::{self, survival};
 use crate::options::LogLevel;
@@ -323,6 +323,10 @@ unsafe extern "system" fn class_file_load_hook(
             *new_length = length as c_int;
             *new_bytes = memory;
         };
+        if let (Some(name), true) = (name, redefined.is_null()) {
+            let env = agent.core.jni_env(env);
+            class::note_class_bytes(agent.counting_parts(), env, Some(name), class.len());
+        }
         if agent.core.is_hookless() {
             let name = mutf8::decode(name.unwrap_or_default());
             let env = agent.core.jni_env(env);

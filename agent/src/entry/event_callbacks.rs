@@ -5,11 +5,14 @@
 
 use jvmti_bindings::sys::jni::{JNIEnv, jclass, jlong, jmethodID, jobject};
 use jvmti_bindings::sys::jvmti as ti;
-use lucce_instrument::kinds::{ALLOC, EXCEPTION, HEAP, LEAK, LOCK, OBJECTS, SAMPLES, SURVIVE};
+use lucce_instrument::kinds::{
+    ALLOC, CLASS, EXCEPTION, HEAP, LEAK, LOCK, OBJECTS, SAMPLES, SURVIVE,
+};
 use lucce_jvmti::clock;
 
+use crate::events::class::{self, DefinedClass};
 use crate::events::{exception, lock, objects, samples};
-use crate::hookless::{exceptions, locks, stack_samples};
+use crate::hookless::{classes, exceptions, locks, stack_samples};
 use crate::session::Agent;
 use crate::session::guard::{guard_callback, guard_event, guard_vm_event};
 use crate::thread::lifecycle::state_of;
@@ -22,6 +25,7 @@ pub fn add_callbacks(callbacks: &mut ti::jvmtiEventCallbacks) {
     callbacks.MonitorWait = Some(monitor_wait);
     callbacks.MonitorWaited = Some(monitor_waited);
     callbacks.Exception = Some(exception_thrown);
+    callbacks.ClassLoad = Some(class_defined);
     callbacks.VMObjectAlloc = Some(vm_object_alloc);
     callbacks.SampledObjectAlloc = Some(sampled_object_alloc);
 }
@@ -111,6 +115,35 @@ unsafe extern "system" fn exception_thrown(
         } else if let Some(state) = state_of(agent.thread_parts(), env, thread).get() {
             let thrown = (exception, (method, location));
             exception::count_exception(parts, env, state, thrown, catch);
+        }
+    });
+}
+
+/// Enabled only with `events=class`.
+unsafe extern "system" fn class_defined(
+    _: *mut ti::jvmtiEnv,
+    env: *mut JNIEnv,
+    thread: jobject,
+    class: jclass,
+) {
+    guard_event(CLASS.mask_bit, |agent| {
+        let (parts, env) = (agent.counting_parts(), agent.core.jni_env(env));
+        let Some(defined) = DefinedClass::read(parts, env, class, class_unloaded) else {
+            return;
+        };
+        if agent.core.is_hookless() {
+            classes::record_class(parts, env, thread, &defined);
+        } else if let Some(state) = state_of(agent.thread_parts(), env, thread).get() {
+            class::count_class(parts, env, state, &defined);
+        }
+    });
+}
+
+/// A class or loader with a tag of `class_unloads` is gone. No function of the VM may be called here.
+unsafe extern "system" fn class_unloaded(_: *mut ti::jvmtiEnv, tag: jlong) {
+    guard_callback((), |agent| {
+        if agent.core.is_live() {
+            agent.counting.class_unloads.count_unload(tag);
         }
     });
 }

@@ -25,7 +25,7 @@ use crate::entry::java_api::with_switched_counters;
 use crate::events;
 use crate::events::HookEvent;
 use crate::events::exception_trace::{ThrownException, TraceAction};
-use crate::events::{lock, lock_holders, request};
+use crate::events::{class, lock, lock_holders, request};
 use crate::hookless::named_calls;
 use crate::memory::counter::increment_counter;
 use crate::memory::event_mask;
@@ -409,6 +409,8 @@ pub extern "system" fn Java_java_lang_LucceRtNatives_hookHiddenClass(
             return ptr::null_mut();
         }
         let env = agent.core.jni_env(env);
+        let class_bytes = usize::try_from(length).unwrap_or(0);
+        class::note_class_bytes(agent.counting_parts(), env, None, class_bytes);
         let loader = agent.core.loaders.loader_id(agent.core.jvmti, env, loader);
         let repaired = env
             .read_bytes(bytes, offset, length)

@@ -10,11 +10,13 @@ use lucce_tracelog::EventTypeId;
 
 use crate::core::EventLocation;
 use crate::counting::CountingParts;
-use crate::counting::counter_lookup::{count_dropped_in_scope, find_counter, verified_location};
+use crate::counting::counter_lookup::{
+    add_counter, count_dropped_in_scope, find_counter, verified_location,
+};
 use crate::events::EventSource;
 use crate::stack::frames::{MethodKind, ResolvedMethod};
 use crate::thread::ThreadState;
-use crate::thread::counter_access::{current_counters, event_counter};
+use crate::thread::counter_access::current_counters;
 use crate::thread::event_kind::{EventCounterRef, EventKind};
 use crate::thread::recent_counters::{HandlerPlace, RecentCatch};
 
@@ -110,20 +112,14 @@ fn count_catch(
         .find_counter(exception_counter, handler);
     let counter = recent.or_else(|| {
         let event = find_catch_type(agent, env, exception, (&resolved, catch))?;
-        let mut counters = current_counters(agent.thread_parts(), env, state);
         let number = exception_counter.0.id();
-        let counter = EventCounterRef(event_counter(
-            agent.thread_parts(),
-            &mut counters,
-            number,
-            event,
-        )?);
-        counters.recent_catches.insert_counter(RecentCatch {
-            exception: exception_counter,
-            handler,
-            counter,
-        });
-        Some(counter)
+        add_counter(agent, env, state, (number, event), |counters, counter| {
+            counters.recent_catches.insert_counter(RecentCatch {
+                exception: exception_counter,
+                handler,
+                counter,
+            });
+        })
     });
     if let Some(EventCounterRef(cell)) = counter {
         cell.count_event(0);

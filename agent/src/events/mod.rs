@@ -14,6 +14,7 @@
 //! `exception_origin` and `exception_trace`; `native_memory`; `allocation_marks` with `ownership` for `io.lucce.Allocations`.
 
 pub mod allocation_marks;
+pub mod class;
 pub mod exception;
 mod exception_origin;
 pub mod exception_trace;
@@ -38,6 +39,7 @@ use crate::counting::CountingParts;
 use crate::options::EventSelection;
 use crate::thread::ThreadState;
 
+use class::ClassDefinitionSource;
 use exception::ExceptionSource;
 use lock::LockSource;
 use native_memory::NativeMemorySource;
@@ -45,7 +47,8 @@ use objects::VmObjectSource;
 use threads::ThreadStartSource;
 
 /// All kinds that the VM reports, or that count hooks' events in their own way.
-const SOURCES: [&dyn EventSource; 5] = [
+const SOURCES: [&dyn EventSource; 6] = [
+    &ClassDefinitionSource,
     &LockSource,
     &ExceptionSource,
     &NativeMemorySource,

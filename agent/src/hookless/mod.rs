@@ -8,6 +8,7 @@
 //!                └► leaks         ─► the VM's own stack
 //! contended lock ─► locks         ─► the VM's own stack                  only if attached
 //! exception      ─► exceptions    ─► the VM's own stack                  only if present from the start
+//! defined class  ─► classes       ─► the VM's own stack
 //! CallContext    ─► call_context  ─► the VM's own stack                  only if present from the start
 //! memory         ─► native_memory ─► the VM's own stack                  only if present from the start
 //! named method   ─► named_calls   ─► the VM's own stack                  hooks in these methods alone
@@ -21,6 +22,7 @@
 //! Read `stack_samples` first, then `locks`, `exceptions` and `call_context`; `thread_storage` and `walk_cost` last.
 
 pub mod call_context;
+pub mod classes;
 pub mod exceptions;
 pub mod locks;
 pub mod named_calls;

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use jvmti_bindings::sys::jni::{JNIEnv, JavaVM};
 use jvmti_bindings::sys::jvmti as ti;
-use lucce_instrument::kinds::ALLOC;
+use lucce_instrument::kinds::{ALLOC, CLASS};
 use lucce_jvmti::{JvmError, Jvmti, VmHandle};
 
 use crate::core::HooklessMode;
@@ -299,6 +299,10 @@ fn jvmti_events(wanted: &EventSelection) -> Vec<ti::jvmtiEvent> {
         events.push(ti::JVMTI_EVENT_THREAD_START);
         events.push(ti::JVMTI_EVENT_THREAD_END);
     }
+    if wanted.has_kind(&CLASS) {
+        // For the bytes of class files.
+        events.push(ti::JVMTI_EVENT_CLASS_FILE_LOAD_HOOK);
+    }
     for source in wanted_sources(wanted) {
         events.extend(source.vm_events());
     }
@@ -413,6 +417,7 @@ pub fn release_detached() {
             let env = agent.core.jni_env(env);
             thread_storage::release_all(agent.core.jvmti, env);
             agent.core.loaders.release_all(env);
+            agent.counting.class_unloads.release_tags();
             agent.stack.frames.versions.release_all(env);
             agent.stack.throwables.release_classes(env);
             agent.core.jvmti.dispose_environment();

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use jvmti_bindings::sys::jni::{jclass, jobject, jvalue};
 use jvmti_bindings::sys::jvmti as ti;
 use lucce_bytecode::{ClassFile, rewrite};
+use lucce_instrument::kinds::CLASS;
 use lucce_instrument::kinds::named_methods::plan_named_methods;
 use lucce_jvmti::{JniEnvironment, JvmError};
 use lucce_options::{MethodSelection, NamedMethodUse};
@@ -74,7 +75,7 @@ pub fn set_methods(
     agent.core.jvmti.enable_event(event).map_err(&failed)?;
     let is_meant = |name: &str| before.matches_class(name) || methods.matches_class(name);
     retransform_classes(agent, env, &is_meant).map_err(&failed)?;
-    if methods.is_empty() {
+    if methods.is_empty() && !agent.core.options.events.has_kind(&CLASS) {
         agent.core.jvmti.disable_event(event).map_err(&failed)?;
     }
     Ok(())

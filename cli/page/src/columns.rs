@@ -78,6 +78,49 @@ pub struct SuspectText {
     pub verdict: String,
 }
 
+/// A table of a whole run that is no sum of events, such as who waits for whom.
+#[derive(Clone, Serialize, Debug)]
+pub struct FactTable {
+    /// The kind of its events.
+    #[serde(skip)]
+    pub kind: &'static str,
+    /// The tab that begins with it.
+    pub tab: &'static str,
+    pub title: &'static str,
+    pub says: String,
+    pub columns: Vec<FactColumn>,
+    /// Sorted by the first column of numbers, which is descending.
+    pub rows: Vec<FactRow>,
+}
+
+#[derive(Clone, Serialize, Debug)]
+pub struct FactColumn {
+    pub head: &'static str,
+    /// The unit of numbers; `None`: text.
+    pub unit: Option<&'static str>,
+}
+
+impl FactColumn {
+    #[must_use]
+    pub fn new(head: &'static str, unit: Option<&'static str>) -> FactColumn {
+        FactColumn { head, unit }
+    }
+}
+
+#[derive(Clone, Serialize, Debug)]
+pub struct FactRow {
+    pub cells: Vec<FactCell>,
+    /// What an open row shows.
+    pub trace: String,
+}
+
+#[derive(Clone, Serialize, Debug)]
+#[serde(untagged)]
+pub enum FactCell {
+    Number(u64),
+    Text(String),
+}
+
 /// The state of the page of a running JVM.
 #[derive(Clone, Serialize, Debug)]
 pub struct PageRefresh {
@@ -144,6 +187,8 @@ pub struct PageData {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub heap_interval: Option<u64>,
     pub leaks: Option<LeaksText>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub facts: Vec<FactTable>,
     pub stream: Option<TimelineColumns>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub live: Option<PageRefresh>,
@@ -310,6 +355,7 @@ impl PageData {
             rest: OmittedContexts::default(),
             heap_interval: None,
             leaks: None,
+            facts: Vec::new(),
             stream: None,
             live: None,
             opening: None,

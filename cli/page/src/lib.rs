@@ -20,7 +20,8 @@ pub use html::escape_html;
 pub use text_page::render_text_page;
 
 pub use columns::{
-    AliveTable, AliveText, LeakText, LeaksText, PageOpening, PageRefresh, RunText, SuspectText,
+    AliveTable, AliveText, FactCell, FactColumn, FactRow, FactTable, LeakText, LeaksText,
+    PageOpening, PageRefresh, RunText, SuspectText,
 };
 
 use columns::{KindSums, MethodColumns, PageData, encode_class_origins};
@@ -42,6 +43,7 @@ pub struct HtmlPage {
     /// The newest run's events over time.
     steps: Option<timeline::EventTimeline>,
     leaks: Option<LeaksText>,
+    facts: Vec<FactTable>,
     refresh: Option<PageRefresh>,
     opening: Option<PageOpening>,
     heap_interval: Option<u64>,
@@ -84,6 +86,11 @@ impl HtmlPage {
     /// Sets the leaks of the newest run.
     pub fn set_leaks(&mut self, leaks: LeaksText) {
         self.leaks = Some(leaks);
+    }
+
+    /// Sets the tables of the newest run.
+    pub fn set_facts(&mut self, facts: Vec<FactTable>) {
+        self.facts = facts;
     }
 
     /// Makes this the page of a running JVM, which requests newer data from its origin. The first of its two runs has the
@@ -160,6 +167,7 @@ impl HtmlPage {
             rest,
             heap_interval: self.heap_interval,
             leaks: self.leaks.clone(),
+            facts: self.facts.clone(),
             live: self.refresh.clone(),
             opening: self.opening.clone().filter(|opening| !opening.is_empty()),
             stream,

@@ -36,7 +36,9 @@ impl<'p> LockRelations<'p> {
         let mut relations = LockRelations(HashMap::new());
         for pair in &pairs.pairs {
             let user = |frame: &'p StackFrame| (&*pair.lock, &*frame.class, &*frame.method);
-            if let (Some(waiting), Some(holder)) = (pair.waiting_frame(), pair.holder_frame()) {
+            if let (Some(waiting), Some(holder)) =
+                (pair.waiting.focus_frame(), pair.holder.focus_frame())
+            {
                 let [waiting, holder] =
                     [waiting, holder].map(|frame| relations.find_root(user(frame)));
                 if waiting != holder {
@@ -145,8 +147,8 @@ fn describe_holder(pairs: &LockPairs, relations: &LockRelations<'_>, root: LockU
         user == root
     };
     let mut of_lock = pairs.pairs.iter().filter(|pair| pair.lock == root.0);
-    let longest = of_lock.find(|pair| pair.holder_frame().is_some_and(is_of_group));
-    let longest = longest.and_then(|pair| Some((pair.holder_frame()?, pair.held_ns)));
+    let longest = of_lock.find(|pair| pair.holder.focus_frame().is_some_and(is_of_group));
+    let longest = longest.and_then(|pair| Some((pair.holder.focus_frame()?, pair.held_ns)));
     longest.map_or_else(String::new, |(frame, nanos)| {
         let time = format_amount(nanos as f64, "ns");
         format!(", held at {frame} for {time}")

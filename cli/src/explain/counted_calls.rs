@@ -5,6 +5,8 @@ use std::collections::HashMap;
 
 use lucce_command::{format_plural, grouped, percent_of};
 use lucce_decoder::{ALLOC, StackFrame};
+use lucce_options::LOGGERS;
+use lucce_options::kinds::{CLASS_LOADERS, CLASS_UNLOADS, CLASSES};
 
 use super::finding::{
     ContextSums, Finding, FindingCost, SourceLine, per_run, share_of, through_pattern,
@@ -60,16 +62,9 @@ const MIN_SHARE: f64 = 0.02;
 pub const LOGGING_ADVICE: &str =
     "Test isDebugEnabled() first, or pass a lambda: arguments are built before the logger returns.";
 
-/// Methods of loggers that often are off.
-const LEVELS: [&str; 9] = [
-    "config", "debug", "fine", "finer", "finest", "info", "log", "trace", "verbose",
-];
-
 /// The logger's method that a line calls.
 fn is_logger_call(frame: &StackFrame) -> bool {
-    let simple = frame.class.rsplit(['.', '$']).next().unwrap_or_default();
-    let is_logger = simple.ends_with("Logger") || simple.ends_with("Log");
-    is_logger && !frame.is_own() && LEVELS.contains(&frame.method.as_str())
+    !frame.is_own() && LOGGERS.contains_method(&frame.class, &frame.method)
 }
 
 /// What one line spends on a logger.
@@ -172,8 +167,18 @@ const GENERATORS: [(&str, &str); 2] = [
     ),
 ];
 
+/// Loaders that define each of their classes once.
+const USUAL_LOADERS: [&str; 3] = [
+    "boot loader",
+    "jdk.internal.loader.ClassLoaders$PlatformClassLoader",
+    "jdk.internal.loader.ClassLoaders$AppClassLoader",
+];
+
 /// What stands for a class that is generated or loaded again.
 fn classify_generation(run: &PreparedRun<'_>, context: &RunContext<'_>) -> Option<&'static str> {
+    if CLASSES.is_kind(context.kind) || CLASS_UNLOADS.is_kind(context.kind) {
+        return classify_definition(context.detail);
+    }
     if CALL == context.kind {
         let leaf = run.frame(context.path)?;
         let caller = run.frame(run.caller(context.path)?)?;
@@ -191,40 +196,77 @@ fn classify_generation(run: &PreparedRun<'_>, context: &RunContext<'_>) -> Optio
     makes_loader.then_some("class loaders made")
 }
 
-/// Lines at which classes are generated again and again.
+/// What a defined class is: the detail names its loader.
+fn classify_definition(detail: &str) -> Option<&'static str> {
+    match detail.rsplit_once(' ')? {
+        (_, "(hidden)") => Some("hidden classes defined"),
+        (_, "(generated)") => Some("generated classes defined"),
+        (loader, _) if USUAL_LOADERS.contains(&loader) => None,
+        _ => Some(LOADED_AGAIN),
+    }
+}
+
+const LOADED_AGAIN: &str = "classes defined by loaders of the program";
+
+/// Lines at which classes are generated or loaded again and again. Exact counts of classes are preferred.
 pub fn find_generated_classes<'f>(run: &PreparedRun<'f>) -> Vec<Finding<'f>> {
-    let contexts = [ALLOC.name, CALL].into_iter();
-    let contexts = contexts.flat_map(|kind| run.contexts_of_kind(kind));
-    let sums = ContextSums::from_contexts(contexts, |context| {
+    let has_classes = run.has_kind(CLASSES.name);
+    let kinds = match has_classes {
+        true => &[CLASSES.name][..],
+        false => &[ALLOC.name, CALL],
+    };
+    let key = |context: &RunContext<'f>| {
         let words = classify_generation(run, context)?;
         Some((run.source_line(context.path)?, words))
-    });
-    let findings = sums.into_sorted().into_iter().filter_map(|((_, words), sum)| {
+    };
+    let contexts = kinds.iter().flat_map(|kind| run.contexts_of_kind(kind));
+    let sums = ContextSums::from_contexts(contexts, key);
+    let unloads = ContextSums::from_contexts(run.contexts_of_kind(CLASS_UNLOADS.name), key);
+    let unloads: HashMap<_, _> = unloads.into_sorted().into_iter().collect();
+    let loaders = run.contexts_of_kind(CLASS_LOADERS.name);
+    let loaders = ContextSums::from_contexts(loaders, |context| run.source_line(context.path));
+    let loaders: HashMap<_, _> = loaders.into_sorted().into_iter().collect();
+    let findings = sums.into_sorted().into_iter().filter_map(|(key, sum)| {
+        let (line, words) = key;
         let count = sum.sum.count;
         let place = run.place_frame(sum.path)?;
         let runs = run.entry(sum.path).and_then(|entry| run.entry_runs(entry));
         let is_repeated = runs.is_some_and(|runs| {
             runs.sum.count >= MIN_RUNS && count >= runs.sum.count
         });
-        let is_finding = run.is_reliable(sum.sum)
+        let loaders = loaders.get(&line).map_or(0, |sum| sum.sum.count);
+        let is_finding = (has_classes || run.is_reliable(sum.sum))
             // A lambda is linked once, by a trace of its own; a loop has one trace.
             && sum.most >= MIN_CLASSES
+            // One loader defines a class once.
+            && (words != LOADED_AGAIN || loaders >= MIN_RUNS)
             && (is_repeated || run.is_within_jdk(sum.path));
-        let bytes = sum.sum.value;
+        let unloaded = unloads.get(&key).map_or(0, |sum| sum.sum.count);
+        let alive = match has_classes {
+            true => format!(", {} of them alive", grouped(count.saturating_sub(unloaded))),
+            false => String::new(),
+        };
+        let share = match has_classes {
+            true => 0.0,
+            false => share_of(sum.sum.value, run.total(ALLOC.name).value),
+        };
         is_finding.then(|| Finding {
             detector: "classes",
             sentence: format!("{} {words}{}", grouped(count), per_run(run, sum.path, count)),
             count,
-            counted: "objects that the JDK makes once for each class, class loaders, or entries of ClassLoader.defineClass".into(),
+            counted: "classes, or objects that the JDK makes once for each class, class loaders, or entries of ClassLoader.defineClass".into(),
             cost: FindingCost {
                 // Loading and compiling a class costs far more than the counted object.
-                share: share_of(bytes, run.total(ALLOC.name).value).max(0.05),
-                text: format!("{} to load, link and compile", format_plural(count, "class")),
+                share: share.max(0.05),
+                text: format!("{} to load, link and compile{alive}", format_plural(count, "class")),
             },
             place,
             path: sum.path,
             advice: CLASS_ADVICE.into(),
-            command: format!("report --through {}", through_pattern(place)),
+            command: match has_classes {
+                true => format!("report --event class --through {}", through_pattern(place)),
+                false => format!("report --through {}", through_pattern(place)),
+            },
         })
     });
     findings.collect()

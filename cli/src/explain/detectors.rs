@@ -2,14 +2,14 @@
 
 use lucce_command::{format_plural, percent_of};
 use lucce_decoder::{ALLOC, LEAK, StackFrame, is_jdk_name};
-use lucce_options::kinds::LOCK_WAITS;
+use lucce_options::kinds::{CLASSES, LOCK_WAITS};
 
 use super::allocation_rules::{ALLOCATIONS, find_wasteful_allocations};
 use super::contention::{self, find_contention};
 use super::counted_calls::{self, find_collections, find_dropped_logging, find_generated_classes};
 use super::exceptions::{self, EXCEPTION, find_exceptions};
 use super::finding::{ContextSums, Finding, FindingCost, per_run, share_of, through_pattern};
-use super::prepared_run::{CALL, COLLECTION_CALLS, LeakedObjects, PreparedRun};
+use super::prepared_run::{CALL, COLLECTION_CALLS, LOGGER_CALLS, LeakedObjects, PreparedRun};
 use super::repeated_calls::find_repeated_calls;
 use crate::amounts::format_amount;
 
@@ -84,7 +84,7 @@ pub static DETECTORS: [Detector; 9] = [
         summary: "classes, proxies or class loaders that one own line makes again and again: scripts, expressions, method handles",
         threshold: "100 by one stack trace; below a library, also at least one for each of 10 runs of the entry",
         advice: counted_calls::CLASS_ADVICE,
-        kinds: &[ALLOC.name, CALL],
+        kinds: &[CLASSES.name, ALLOC.name, CALL],
         find: find_generated_classes,
     },
     Detector {
@@ -100,7 +100,7 @@ pub static DETECTORS: [Detector; 9] = [
         summary: "arguments that a line makes for a logger that prints nothing: below the logger there are no objects, reads and writes",
         threshold: "100 calls, and 2% of the allocated bytes made by their line",
         advice: counted_calls::LOGGING_ADVICE,
-        kinds: &[CALL],
+        kinds: &[LOGGER_CALLS, CALL],
         find: find_dropped_logging,
     },
 ];

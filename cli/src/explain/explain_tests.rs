@@ -659,6 +659,51 @@ fn generated_classes_are_found() {
     assert_eq!(counts("classes", &calls), [(100, at_line())]);
 }
 
+#[test]
+fn classes_that_are_counted_say_what_lives() {
+    const LOADER: &str = "app.PluginLoader (loaded)";
+    const USUAL: &str = "jdk.internal.loader.ClassLoaders$AppClassLoader";
+    let define = "jdk:java.lang.ClassLoader.defineClass1:1";
+    let of_kind =
+        |kind, detail, count| row(kind, detail, (count, 9 * count), &[ENTRY, LINE, define]);
+    let loaders = |count| of_kind("class-loader", "app.PluginLoader", count);
+    let defined = |detail, count| of_kind("class", detail, count);
+    assert_eq!(
+        counts("classes", &[defined(LOADER, 100), loaders(10)]),
+        [(100, at_line())]
+    );
+    // Each of them is another class.
+    assert_eq!(counts("classes", &[defined(LOADER, 100), loaders(9)]), []);
+    let usual = format!("{USUAL} (loaded)");
+    let usual: &str = usual.leak();
+    assert_eq!(counts("classes", &[defined(usual, 500), loaders(10)]), []);
+    let hidden = format!("{USUAL} (hidden)");
+    let hidden: &str = hidden.leak();
+    assert_eq!(counts("classes", &[defined(hidden, 99)]), []);
+    let rows = [
+        defined(hidden, 100),
+        of_kind("class-unload", hidden, 30),
+        // What the JDK makes for each class is not counted again.
+        row(
+            "alloc",
+            "java.lang.reflect.ProxyGenerator",
+            (100, 3200),
+            &[ENTRY, LINE, define],
+        ),
+    ];
+    let run = prepare(&rows);
+    let found = find("classes", &run);
+    assert_eq!(found.len(), 1);
+    assert_eq!(
+        found[0].sentence,
+        "100 hidden classes defined, below app.Page.show"
+    );
+    assert_eq!(
+        found[0].cost.text,
+        "100 classes to load, link and compile, 70 of them alive"
+    );
+}
+
 fn pair(lock: &str, waiting: &str, holder: &str, ms: u64) -> LockPair {
     let trace = |text| StackTrace {
         id: ContextId::UNKNOWN,

@@ -91,9 +91,10 @@ pub struct ExplainArgs {
 }
 
 /// What `lucce run --explain` records.
-pub const RUN_EVENTS: &str = "alloc+exception+lock+thread+io+leak=16k+call:java.lang.System.gc";
+pub const RUN_EVENTS: &str =
+    "alloc+exception+lock+thread+io+leak=16k+class+call:loggers+java.lang.System.gc";
 /// What a running JVM can report to an attached agent. Smaller samples say more about short recordings.
-const ATTACHED_EVENTS: &str = "alloc+leak=4k+lock+call:java.lang.System.gc";
+const ATTACHED_EVENTS: &str = "alloc+leak=4k+lock+class+call:java.lang.System.gc";
 /// Findings of the text.
 const DEFAULT_TOP: usize = 5;
 const DEFAULT_DURATION: Duration = Duration::from_secs(30);

@@ -15,11 +15,19 @@ use lucce_decoder::{
     TraceId, TraceTree, find_idle_contexts, list_lock_pairs, list_recorded_kinds,
     read_recorded_options, read_sampled_bytes,
 };
+use lucce_options::RecordingOptions;
 
 /// Entries of methods.
 pub const CALL: &str = "call";
 /// Calls of `System.gc()` alone.
 pub const COLLECTION_CALLS: &str = "call:java.lang.System.gc";
+/// Calls of loggers alone.
+pub const LOGGER_CALLS: &str = "call:loggers";
+/// Named methods, each with one of its methods.
+const NAMED_CALLS: [(&str, (&str, &str)); 2] = [
+    (COLLECTION_CALLS, ("java.lang.System", "gc")),
+    (LOGGER_CALLS, ("java.util.logging.Logger", "fine")),
+];
 
 /// A frame with its callers.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -185,14 +193,14 @@ impl<'f> PreparedRun<'f> {
         }
         run.kinds.extend(list_recorded_kinds(profile));
         let options = read_recorded_options(profile);
-        if let Some(options) = &options
-            && options
-                .events
-                .methods()
-                .find_use("java.lang.System", "gc")
-                .is_some()
-        {
-            run.add_recorded_kind(COLLECTION_CALLS);
+        for (kind, (class, method)) in NAMED_CALLS {
+            let is_named = |options: &RecordingOptions| {
+                let methods = options.events.methods();
+                methods.find_use(class, method).is_some()
+            };
+            if options.as_ref().is_some_and(is_named) {
+                run.add_recorded_kind(kind);
+            }
         }
         // Calls of named methods say nothing about calls of others.
         let counted = run.totals.keys().copied().filter(|kind| *kind != CALL);

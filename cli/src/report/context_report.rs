@@ -13,6 +13,7 @@ use lucce_options::kinds::NO_SURVIVAL;
 use serde::Serialize;
 
 use super::heap_column::{HeapTotals, format_estimate, format_survival};
+use super::defined_classes::DefinedClasses;
 use super::listing::ContextRows;
 use super::living_memory::LivingMemoryReport;
 use super::living_threads::LivingThreads;
@@ -73,6 +74,9 @@ pub(super) struct ContextReport<'r> {
     /// Who waits for whom, of the kind `lock`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) holders: Option<LockHolders>,
+    /// Classes by context and loader, of the kind `class`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) classes: Option<DefinedClasses>,
     /// Threads by the context that started them, of the kind `thread`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) threads: Option<LivingThreads>,
@@ -157,6 +161,7 @@ impl<'r> ContextReport<'r> {
             heap: None,
             idle: None,
             holders: None,
+            classes: None,
             threads: None,
             memory: None,
             event: kind.name.clone(),
@@ -171,6 +176,9 @@ impl<'r> ContextReport<'r> {
 
     pub(super) fn write(&self, profile: &Profile, out: &mut impl Write) -> io::Result<()> {
         self.write_head(out)?;
+        if let Some(classes) = &self.classes {
+            classes.write(out)?;
+        }
         if let Some(threads) = &self.threads {
             threads.write(out)?;
         }

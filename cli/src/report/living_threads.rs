@@ -92,6 +92,7 @@ impl ThreadStartRow {
             oldest_millis: row.oldest_ms,
             frames: row.start.frames.clone(),
             place: row
+                .start
                 .focus_frame()
                 .map_or_else(|| "an unknown place".to_owned(), StackFrame::to_string),
         }

@@ -109,8 +109,8 @@ impl LockPairRow {
             holder: context(&pair.holder),
             sentence: format!(
                 "{} waits for {}",
-                name(pair.waiting_frame()),
-                name(pair.holder_frame())
+                name(pair.waiting.focus_frame()),
+                name(pair.holder.focus_frame())
             ),
         }
     }

@@ -5,6 +5,7 @@
 //! `tree` (`--tree`).
 
 mod context_report;
+mod defined_classes;
 mod heap_column;
 mod listing;
 mod living_memory;
@@ -23,12 +24,8 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use lucce_decoder::{
-    ALLOC, AllocationAmount, ContextFocus, ContextList, EventContext, FrameDisplay, GroupBy, HEAP,
-    KindDescriptor, KindTotal, Measure, MergedCounter, MergedProfile, Profile, compute_coverage,
-    has_requests, has_survival, list_living_memory, list_lock_pairs, list_recorded_kinds,
-    list_started_threads, read_heap_interval, select_own_kinds,
-};
-use lucce_options::kinds::{LOCK_WAITS, NATIVE_MEMORY, SURVIVE, THREAD};
+ALLOC, AllocationAmount, ContextFocus, ContextList, EventContext, FrameDisplay, GroupBy, HEAP, KindDescriptor, KindTotal, Measure, MergedCounter, MergedProfile, Profile, compute_coverage, has_requests, has_survival, list_living_memory, list_lock_pairs, list_recorded_kinds, list_started_threads, read_heap_interval, select_own_kinds, list_defined_classes};
+use lucce_options::kinds::{LOCK_WAITS, NATIVE_MEMORY, SURVIVE, THREAD, CLASSES};
 
 use super::amounts::AmountFormat;
 use super::frame_args::FrameArgs;
@@ -43,6 +40,7 @@ use super::{
     report_contexts_damage,
 };
 use context_report::{ContextReport, ReportBody};
+use defined_classes::DefinedClasses;
 use heap_column::{HeapColumn, HeapTotals, RowOrder};
 use listing::ContextRows;
 use living_memory::LivingMemoryReport;
@@ -427,15 +425,19 @@ impl<'r> ReportRequest<'r> {
             && args.selection.is_whole_kind()
             && !self.filter.has_patterns()
             && !profile.is_restricted();
-        // Threads live at the end of the run.
-        if is_everything && profile.interval.is_none() && THREAD.name == kind.name {
+        // Threads and classes live at the end of the run.
+        let is_whole_run = is_everything && profile.interval.is_none();
+        if is_whole_run && THREAD.name == kind.name {
             let threads = list_started_threads(profile).ok().flatten();
             report.threads = threads.map(|of| LivingThreads::new(profile, &of, args.top));
         }
         // Memory lives at the end of the run as well.
-        if is_everything && profile.interval.is_none() && NATIVE_MEMORY.is_kind(&kind.name) {
+        if is_whole_run && NATIVE_MEMORY.is_kind(&kind.name) {
             let memory = list_living_memory(profile).ok().flatten();
             report.memory = memory.map(|of| LivingMemoryReport::new(profile, &of, args.top));
+        if is_whole_run && CLASSES.is_kind(&kind.name) {
+            let rows = list_defined_classes(profile).unwrap_or_default();
+            report.classes = Some(DefinedClasses::new(profile, &rows, args.top));
         }
         if is_everything && LOCK_WAITS.is_kind(&kind.name) {
             // A context that the log does not explain is reported with the waits.

@@ -9,6 +9,7 @@ use lucce_decoder::{
 };
 use lucce_page::{HtmlPage, PageRefresh};
 
+use super::super::fact_tables::list_fact_tables;
 use super::super::selection::CountSelection;
 use super::super::{CommandError, leaks, process, view};
 
@@ -132,6 +133,9 @@ impl<'a> PageReader<'a> {
             stream.flatten().as_ref(),
             &|_| (),
         );
+        if selection.is_whole() && !profile.is_restricted() {
+            page.set_facts(list_fact_tables(profile));
+        }
         std::mem::swap(&mut profile.events, &mut self.before);
         if profile.meta.contains_key("leak.interval") && selection.tagged.is_unrestricted() {
             page.set_leaks(leaks::leaks_text(profile, (!is_last).then_some(self.pid)));

@@ -27,7 +27,7 @@ use super::{CommandError, CommandStatus, SortArg, prefix_path, print_diagnostic}
 /// Show what a JVM does now: events of the last seconds by context, type, class, package, method, line, entry, thread, tag or request.
 ///
 /// The JVM must have the agent (`lucce list`). Keys: left and right choose the list, `e` the next kind of events, `s` the sort key
-/// (value or count); up and down choose a row, Enter shows its trace (page up and page down scroll), space pauses, `d` copies the
+/// (value or count), `f` shows who waits for whom, living threads, classes or times of the whole run; up and down choose a row, Enter shows its trace (page up and page down scroll), space pauses, `d` copies the
 /// log, `q` quits.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
@@ -92,6 +92,9 @@ pub fn run(args: &TopArgs) -> Result<CommandStatus, CommandError> {
     }
 }
 
+/// Rows of a table of the whole run, with --once.
+const FACT_ROWS: usize = 3;
+
 /// Maximum number of rows: 0 stands for all.
 fn row_limit(top: usize) -> usize {
     if top == 0 { usize::MAX } else { top }
@@ -123,6 +126,11 @@ fn print_once(
     let mut out = lock_stdout();
     for line in rows::format_head(&window, &view) {
         writeln!(out, "{line}")?;
+    }
+    if view.kind.is_some() {
+        for line in rows::format_facts(&window, &view, FACT_ROWS) {
+            writeln!(out, "{line}")?;
+        }
     }
     writeln!(out)?;
     let rows = overview::list_rows(&window, &view);

@@ -10,6 +10,7 @@ use lucce_decoder::{
 };
 
 use super::super::amounts::AmountFormat;
+use super::super::fact_tables::format_table;
 use super::super::output::percent_of;
 use super::sampler::SampleWindow;
 
@@ -249,6 +250,14 @@ fn format_key_name(window: &SampleWindow, key: GroupKey) -> String {
         (Some(frame), _) => format!("{called}  {frame}"),
         (None, _) => called.to_string(),
     }
+}
+
+/// Tables of the whole run: of the selected kind, or of all kinds if none is selected.
+pub fn format_facts(window: &SampleWindow, view: &TopView, most: usize) -> Vec<String> {
+    let selected = view.kind.as_deref();
+    let tables = window.facts.iter();
+    let tables = tables.filter(|table| selected.is_none_or(|kind| kind == table.kind));
+    tables.flat_map(|table| format_table(table, most)).collect()
 }
 
 /// Formats a context: its id, its content id and its trace.

@@ -8,8 +8,11 @@ use lucce_decoder::{
     list_recorded_kinds, read_sampled_bytes,
 };
 
+use lucce_page::FactTable;
+
 use crate::CommandError;
 use crate::classes::ClassFilterArgs;
+use crate::fact_tables::list_fact_tables;
 use crate::selection::CountSelection;
 
 /// The events between two readings.
@@ -26,6 +29,8 @@ pub struct SampleWindow {
     pub main_kind: String,
     /// Whether allocations are estimated from samples.
     pub is_sampled: bool,
+    /// Tables of the whole run; empty if events are selected.
+    pub facts: Vec<FactTable>,
 }
 
 impl SampleWindow {
@@ -111,6 +116,10 @@ impl LogSampler {
             // The marks were there at the first reading, and a log keeps them.
             let _ = self.selection.interval.apply(&self.path, &mut profile);
         }
+        let facts = match self.selection.has_filters() || profile.interval.is_some() {
+            true => Vec::new(),
+            false => list_fact_tables(&profile),
+        };
         self.selection.limit_counters(&mut profile);
         let (totals, main_kind) = (profile.counted_kinds(), profile.main_kind().name);
         let interval = profile.interval.take();
@@ -135,6 +144,7 @@ impl LogSampler {
             totals,
             main_kind,
             is_sampled: read_sampled_bytes(&profile).is_some(),
+            facts,
         })
     }
 }

@@ -26,7 +26,8 @@ const MESSAGE_TIME: Duration = Duration::from_secs(4);
 /// Number of rows of a page key.
 const PAGE_ROWS: usize = 10;
 
-const HELP: &str = "←→ list  e kind  s sort  ↑↓ row  Enter trace  space pause  d dump  q quit";
+const HELP: &str =
+    "←→ list  e kind  s sort  ↑↓ row  Enter trace  f facts  space pause  d dump  q quit";
 
 struct TopScreen<'t> {
     target: &'t RunTarget,
@@ -172,6 +173,7 @@ impl TopScreen<'_> {
             KeyCode::PageDown => self.move_selection(PAGE_ROWS as isize),
             KeyCode::PageUp => self.move_selection(-(PAGE_ROWS as isize)),
             KeyCode::Enter => self.toggle_trace(),
+            KeyCode::Char('f') => self.toggle_facts(),
             KeyCode::Char(' ') => {
                 self.paused = !self.paused;
                 self.message = String::new();
@@ -227,6 +229,21 @@ impl TopScreen<'_> {
             true => String::new(),
             false => "contexts have traces: ← and → change the list".into(),
         };
+    }
+
+    /// Opens or closes the table of the shown kind, in place of a trace.
+    fn toggle_facts(&mut self) {
+        let facts = match (&self.window, self.trace.is_empty()) {
+            (Some(window), true) => rows::format_facts(window, &self.view, usize::MAX),
+            _ => Vec::new(),
+        };
+        self.message = match facts.is_empty() && self.trace.is_empty() {
+            true => "events=lock, thread, class and time have facts: e changes the kind".into(),
+            false => String::new(),
+        };
+        self.trace = facts;
+        self.scrolled = 0;
+        self.paused = !self.trace.is_empty();
     }
 
     /// Copies the log like `lucce ctl PID dump`; returns the message.

@@ -10,6 +10,8 @@ use crate::pattern::ClassPattern;
 pub struct MethodPattern {
     class: ClassPattern,
     method: ClassPattern,
+    /// The name of the group that it belongs to.
+    group: Option<&'static str>,
 }
 
 impl fmt::Display for MethodPattern {
@@ -38,7 +40,23 @@ impl MethodPattern {
         Ok(MethodPattern {
             class: ClassPattern::parse(class)?,
             method,
+            group: None,
         })
+    }
+
+    /// Makes the pattern part of a group, which is printed in its place.
+    #[must_use]
+    pub fn in_group(self, name: &'static str) -> MethodPattern {
+        MethodPattern {
+            group: Some(name),
+            ..self
+        }
+    }
+
+    /// Whether it is part of a group. A program need not have the methods of a group.
+    #[must_use]
+    pub fn is_in_group(&self) -> bool {
+        self.group.is_some()
     }
 
     /// Whether the method of the class, `a.b.C` or `a/b/C`, matches.
@@ -58,14 +76,18 @@ impl MethodPattern {
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct MethodPatternList(Vec<MethodPattern>);
 
-/// Prints the patterns, joined by `+`.
+/// Prints the groups and then the other patterns, joined by `+`.
 impl fmt::Display for MethodPatternList {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (number, pattern) in self.0.iter().enumerate() {
-            let plus = if number == 0 { "" } else { "+" };
-            write!(f, "{plus}{pattern}")?;
+        let mut texts: Vec<String> = Vec::new();
+        for pattern in &self.0 {
+            match pattern.group {
+                Some(group) if texts.first().is_some_and(|text| *text == group) => {}
+                Some(group) => texts.insert(0, group.to_owned()),
+                None => texts.push(pattern.to_string()),
+            }
         }
-        Ok(())
+        f.write_str(&texts.join("+"))
     }
 }
 

@@ -175,13 +175,14 @@ impl KindConflict {
 }
 
 /// All kinds, by name.
-pub static ALL: [&EventKindInfo; 16] = [
+pub static ALL: [&EventKindInfo; 17] = [
     &ALLOC,
     &OBJECTS,
     &ALLOC_SIZES,
     &SAMPLES,
     &CALL,
     &NAMED_CALL,
+    &CLASS,
     &EXCEPTION,
     &HEAP,
     &IO,
@@ -367,6 +368,40 @@ pub static NAMED_TIME: EventKindInfo = EventKindInfo {
     log_kinds: &[&METHOD_TIMES, &LONGEST_TIMES],
     has_hooks: true,
     conflicts: &NAMED_CONFLICTS,
+    ..PLAIN
+};
+
+/// Defined classes in the log, with the bytes of their class files. The type is the class of the loader.
+pub static CLASSES: KindDescriptor = KindDescriptor {
+    unit: BYTES,
+    jfr: |_| Some("jdk.ClassDefine"),
+    ..KindDescriptor::named("class")
+};
+
+/// Unloaded classes, with the contexts and types of their definitions. The difference to [`CLASSES`] is what lives.
+pub static CLASS_UNLOADS: KindDescriptor = KindDescriptor {
+    unit: BYTES,
+    ..KindDescriptor::named("class-unload")
+};
+
+/// Class loaders, by the context that defined their first class.
+pub static CLASS_LOADERS: KindDescriptor = KindDescriptor::named("class-loader");
+
+/// Unloaded class loaders, with the contexts and types of [`CLASS_LOADERS`].
+pub static LOADER_UNLOADS: KindDescriptor = KindDescriptor::named("class-loader-unload");
+
+/// Classes that the VM defines.
+pub static CLASS: EventKindInfo = EventKindInfo {
+    name: "class",
+    summary: "[defined classes](../guide/locks-and-timeline.md#classes) by context and loader, with the bytes of class \
+              files; which of them live, and how many loaders there are",
+    not_counted: "classes defined before the program starts, or before the agent came; arrays; bytes of hidden classes \
+                  without hooks",
+    mask_bit: 1 << 26,
+    log_kinds: &[&CLASSES, &CLASS_UNLOADS, &CLASS_LOADERS, &LOADER_UNLOADS],
+    needs_no_hooks: true,
+    can_come_later: true,
+    is_everywhere: false,
     ..PLAIN
 };
 
@@ -606,6 +641,9 @@ pub fn is_companion_kind(name: &str) -> bool {
         &CATCHES,
         &LIVING_BLOCKS,
         &OLDEST_BLOCKS,
+        &CLASS_UNLOADS,
+        &CLASS_LOADERS,
+        &LOADER_UNLOADS,
     ];
     companions.iter().any(|kind| kind.is_kind(name))
 }

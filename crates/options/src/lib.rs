@@ -40,5 +40,7 @@ pub use recording::{
     AllocationSampling, ClassCacheOption, ControlMode, DEFAULT_SAMPLING_INTERVAL, EncodingChoice,
     InstrumentScope, LogLevel, PushOptions, RecordingOptions, StartMode, TrackingMode,
 };
-pub use selection::{EventSelection, MethodSelection, NamedMethodUse, is_agent_event, kind_names};
+pub use selection::{
+    EventSelection, LOGGERS, MethodSelection, NamedMethodUse, is_agent_event, kind_names,
+};
 pub use table::{OPTION_TABLE, find_option};

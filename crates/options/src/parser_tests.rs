@@ -6,7 +6,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use crate::entry::{OptionEntry, OptionGroup, OptionModes, OptionValue};
-use crate::kinds::{ALLOC, EXCEPTION, IO, LOCK, REQUEST, THREAD};
+use crate::kinds::{ALLOC, CLASS, EXCEPTION, IO, LOCK, REQUEST, THREAD};
 use crate::*;
 
 fn parse(text: &str) -> Result<RecordingOptions, OptionError> {
@@ -304,7 +304,7 @@ fn control_of_all_kinds_prepares_them() {
     let all = of("events=none,ctl=all").hooked_events();
     assert_eq!(
         all,
-        EventSelection::from_kinds(&[&ALLOC, &EXCEPTION, &IO, &LOCK, &REQUEST, &THREAD])
+        EventSelection::from_kinds(&[&ALLOC, &CLASS, &EXCEPTION, &IO, &LOCK, &REQUEST, &THREAD])
     );
     assert_eq!(of("events=io").hooked_events(), of("events=io").events);
 }

@@ -29,6 +29,40 @@ pub struct MethodSelection {
     pub timed: MethodPatternList,
 }
 
+/// Methods that one word names, in `events=call:WORD`. A program need not have them.
+pub struct MethodGroup {
+    pub name: &'static str,
+    /// The ends of the classes' names.
+    classes: &'static [&'static str],
+    methods: &'static [&'static str],
+}
+
+/// Methods of loggers that often are off.
+pub static LOGGERS: MethodGroup = MethodGroup {
+    name: "loggers",
+    classes: &["Logger", "Log"],
+    methods: &[
+        "config", "debug", "fine", "finer", "finest", "info", "log", "trace", "verbose",
+    ],
+};
+
+impl MethodGroup {
+    #[must_use]
+    pub fn contains_method(&self, class: &str, method: &str) -> bool {
+        let mut ends = self.classes.iter();
+        self.methods.contains(&method) && ends.any(|end| class.ends_with(end))
+    }
+
+    fn patterns(&self) -> impl Iterator<Item = MethodPattern> {
+        let classes = self.classes.iter();
+        let texts = classes.flat_map(|class| {
+            let methods = self.methods.iter();
+            methods.map(move |method| format!("*{class}.{method}"))
+        });
+        texts.filter_map(|text| Some(MethodPattern::parse(&text).ok()?.in_group(self.name)))
+    }
+}
+
 /// What is recorded of a named method.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NamedMethodUse {
@@ -310,13 +344,19 @@ impl EventSelection {
 
     fn add_methods(&mut self, kind: &EventKindInfo, pattern: &str) -> Result<(), OptionError> {
         let option = format!("events={}", kind.first_name());
-        let pattern = MethodPattern::parse(pattern)
-            .map_err(|error| OptionError(format!("option {option}: {error}")))?;
+        let patterns = match pattern == LOGGERS.name {
+            true => LOGGERS.patterns().collect(),
+            false => vec![
+                MethodPattern::parse(pattern)
+                    .map_err(|error| OptionError(format!("option {option}: {error}")))?,
+            ],
+        };
         self.kinds = self.kinds.with_kind(kind);
-        match kind.mask_bit == NAMED_TIME.mask_bit {
-            true => self.methods.timed.add(pattern),
-            false => self.methods.counted.add(pattern),
-        }
+        let list = match kind.mask_bit == NAMED_TIME.mask_bit {
+            true => &mut self.methods.timed,
+            false => &mut self.methods.counted,
+        };
+        patterns.into_iter().for_each(|pattern| list.add(pattern));
         Ok(())
     }
 
@@ -552,5 +592,45 @@ mod selection_tests {
         ] {
             assert!(EventSelection::parse(bad).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn a_word_names_the_methods_of_loggers() {
+        let events = EventSelection::parse("lock+call:loggers+java.lang.System.gc").unwrap();
+        assert_eq!(events.to_text(), "call:loggers+java.lang.System.gc+lock");
+        assert_eq!(EventSelection::parse(&events.to_text()).unwrap(), events);
+        let counted = |class, method| events.methods().find_use(class, method);
+        let loggers = [
+            ("java.util.logging.Logger", "fine"),
+            ("ch/qos/logback/classic/Logger", "debug"),
+            ("org.apache.logging.log4j.spi.AbstractLogger", "trace"),
+            ("org.apache.commons.logging.impl.NoOpLog", "info"),
+        ];
+        for (class, method) in loggers {
+            assert_eq!(
+                counted(class, method),
+                Some(NamedMethodUse::Counted),
+                "{class}"
+            );
+            assert!(LOGGERS.contains_method(class, method), "{class}");
+        }
+        for (class, method) in [
+            ("java.util.logging.Logger", "isLoggable"),
+            ("a.Catalog", "debug"),
+        ] {
+            assert_eq!(counted(class, method), None, "{class}");
+            assert!(!LOGGERS.contains_method(class, method), "{class}");
+        }
+        // The program need not have them.
+        let own = events
+            .methods()
+            .iter()
+            .filter(|pattern| !pattern.is_in_group());
+        assert_eq!(
+            own.map(ToString::to_string).collect::<Vec<_>>(),
+            ["java.lang.System.gc"]
+        );
+        let times = EventSelection::parse("time:loggers").unwrap();
+        assert_eq!(times.to_text(), "time:loggers");
     }
 }

@@ -1,10 +1,10 @@
-//! Counters that are no events of their own: holders of locks, living threads, and living memory.
+//! Counters that are no events of their own: holders of locks, living threads and memory, unloaded classes, longest times.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use lucce_decoder::{
-    BlockSum, ContextId, Profile, list_living_memory, list_lock_pairs, list_started_threads,
+BlockSum, ContextId, Profile, list_living_memory, list_lock_pairs, list_started_threads, ClassTotals, list_defined_classes, list_method_times, sum_classes,
 };
 use lucce_testkit::{HEADER, Ids};
 use lucce_tracelog::{EndRecord, EventType, EventTypeId, StatRecord, ThreadId, lock_holder_detail};
@@ -232,6 +232,107 @@ fn living_memory_has_sums_and_ages() {
         assert!(counts.contains(&("native", 11)), "{counts:?}");
         assert!(counts.iter().all(|(name, _)| !name.starts_with("native-")));
     }
+}
+
+fn class_types(_: &Ids) -> Vec<(&'static str, &'static str, String)> {
+    vec![
+        ("class", "bytes", "La/Loader; (loaded)".into()),
+        ("class", "bytes", "La/Loader; (generated)".into()),
+        ("class", "bytes", "(hidden)".into()),
+        ("class-unload", "bytes", "La/Loader; (loaded)".into()),
+        ("class-loader", "", "La/Loader;".into()),
+        ("class-loader-unload", "", "La/Loader;".into()),
+    ]
+}
+
+#[test]
+fn classes_are_listed_by_context_and_loader() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("run.lucce");
+    let rows = [
+        ('A', 1, 30, 9_000),
+        ('A', 2, 5, 500),
+        ('A', 3, 7, 0),
+        ('F', 1, 2, 40),
+        ('A', 4, 20, 6_000),
+        ('A', 5, 10, 0),
+        ('A', 6, 8, 0),
+        // The same class and context, in another counter.
+        ('A', 1, 10, 3_000),
+    ];
+    let ids = write_log(&path, class_types, &rows, 5_000);
+    let profile = Profile::open(&path).unwrap();
+    let classes = list_defined_classes(&profile).unwrap();
+    let [a, f] = ['A', 'F'].map(|name| profile.decode_trace(ids[&name]).unwrap().stack);
+    let found: Vec<_> = classes
+        .iter()
+        .map(|row| (row.definition.stack, &*row.loader, row.totals.defined))
+        .collect();
+    let expected = [
+        (a, "a.Loader", 45),
+        (a, "boot loader", 7),
+        (f, "a.Loader", 2),
+    ];
+    assert_eq!(found, expected);
+    let totals = ClassTotals {
+        defined: 45,
+        generated: 5,
+        hidden: 0,
+        bytes: 12_500,
+        unloaded: 20,
+        unloaded_bytes: 6_000,
+        loaders: 10,
+        unloaded_loaders: 8,
+    };
+    assert_eq!(classes[0].totals, totals);
+    assert_eq!(
+        (totals.alive(), totals.alive_bytes(), totals.loaders_alive()),
+        (25, 6_500, 2)
+    );
+    let all = sum_classes(&classes);
+    assert_eq!((all.defined, all.hidden, all.bytes), (54, 7, 12_540));
+}
+
+fn time_types(_: &Ids) -> Vec<(&'static str, &'static str, String)> {
+    vec![
+        ("time", "ns", "from 512 ns".into()),
+        ("time", "ns", "from 4.10 us".into()),
+        ("time", "ns", "from 4.10 us, threw".into()),
+        ("time-longest", "ns", String::new()),
+    ]
+}
+
+#[test]
+fn times_are_listed_by_method() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("run.lucce");
+    // Types occur in any order.
+    let rows = [
+        ('A', 2, 2, 9_000),
+        ('A', 1, 3, 2_000),
+        ('A', 3, 1, 5_000),
+        ('A', 4, 1, 5_000),
+        ('A', 1, 1, 900),
+    ];
+    let ids = write_log(&path, time_types, &rows, 5_000);
+    let profile = Profile::open(&path).unwrap();
+    let method = profile.decode_trace(ids[&'A']).unwrap().frames[0].qualified_method();
+    let times = list_method_times(&profile).unwrap();
+    assert_eq!(times.len(), 1);
+    assert_eq!(times[0].method, method);
+    assert_eq!(
+        (times[0].calls, times[0].total_ns, times[0].longest_ns),
+        (7, 16_900, 5_000)
+    );
+    let bins = [
+        ("from 512 ns", 4),
+        ("from 4.10 us", 2),
+        ("from 4.10 us, threw", 1),
+    ];
+    assert_eq!(
+        times[0].histogram,
+        bins.map(|(from, calls)| (from.to_owned(), calls))
+    );
 }
 
 #[test]

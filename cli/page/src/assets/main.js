@@ -175,10 +175,13 @@ const TABS = [
   ["tags", "Tags", tags, () => hasTags()],
   ["waits", "Waits", waits, () => data.kinds.some((kind) => kind.unit === "ns")],
   ["leaks", "Leaks", leaks, () => data.leaks !== null],
+  ["classes", "Classes", () => [], () => hasFacts("classes")],
+  ["times", "Method times", () => [], () => hasFacts("times")],
   ["paths", "k-contexts", paths, () => true],
   ["time", "Time line", timeLine, () => data.stream !== null],
 ];
 
+const hasFacts = (tab) => (data.facts ?? []).some((of) => of.tab === tab);
 const hasRequests = () => data.requests.length > 1;
 /** Whether tags tell more than requests do. */
 const hasTags = () => data.tags.length > Math.max(1, data.requests.length);
@@ -241,7 +244,7 @@ function draw() {
   main.setAttribute("role", "tabpanel");
   main.setAttribute("aria-labelledby", "tab-" + id);
   main.setAttribute("aria-label", name);
-  const content = isEmpty() && !TOLD_WITHOUT_EVENTS.has(id) ? [nothingNote()] : [APART.has(id) ? idleNote() : null, show()];
+  const content = isEmpty() && !TOLD_WITHOUT_EVENTS.has(id) ? [nothingNote()] : [APART.has(id) ? idleNote() : null, ...factTables(id), show()];
   main.replaceChildren(...content.flat().filter(Boolean));
   if (open && open.ready) open.ready();
   findMatches();
@@ -883,6 +886,15 @@ function leaks() {
   if (suspects.length === 0) return [summary, ...proven, living];
   const suspected = suspects.map((suspect) => element("section", { class: "suspect" }, element("h3", {}, suspect.head), suspect.at === null ? null : element("pre", { tabindex: "0" }, "\tat " + suspect.at), element("p", {}, suspect.verdict)));
   return [summary, ...proven, section("Not proven, but alive", element("p", { class: "note" }, "what else lives, most bytes first, by the innermost frame of the application"), ...suspected, more > 0 ? element("p", { class: "note" }, grouped(more) + " places more with less") : null), living];
+}
+
+/** The tables of a tab that are no sums of events: who waits for whom, what lives. They are of the whole run. */
+function factTables(tab) {
+  return (data.facts ?? []).filter((of) => of.tab === tab).map(({ title, says, columns, rows }) => section(title, element("p", { class: "note" }, says), table(rows, columns.map(({ head, unit }, at) => {
+    const of = (row) => row.cells[at];
+    if (unit === null) return { head, isName: true, of, shown: of };
+    return { head, isNumber: true, of, shown: (row) => (unit === "" ? grouped(of(row)) : human(of(row), unit)) };
+  }), { by: columns.findIndex(({ unit }) => unit !== null), filter: (row) => row.cells.join(" "), details: (row) => element("pre", { tabindex: "0" }, row.trace) })));
 }
 
 /** What is alive by context, type and class of ages: nothing is proven of it. */
