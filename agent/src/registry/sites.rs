@@ -181,6 +181,7 @@ impl CodeRegistry {
                 | HookSiteKind::FollowedMonitor(_)
                 | HookSiteKind::Scope
                 | HookSiteKind::ScopeEnd
+                | HookSiteKind::Continuation(_)
                 | HookSiteKind::NativeBracket(_)
                 | HookSiteKind::CreatingBracket(_)
                 | HookSiteKind::DefineHidden

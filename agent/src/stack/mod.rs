@@ -15,6 +15,7 @@ pub mod caller_frames;
 pub mod class_versions;
 pub mod context_scopes;
 pub mod contexts;
+pub mod continuations;
 pub mod current_location;
 pub mod entry_loss;
 pub mod forced_frame_end;
@@ -37,6 +38,7 @@ pub mod vm_entry_sites;
 use crate::core::AgentCore;
 use crate::thread::{CounterStore, ThreadParts};
 
+use continuations::ContinuationContexts;
 use frames::FrameCache;
 use tasks::TaskOrigins;
 use throwable_trace::ThrowableTraces;
@@ -75,6 +77,8 @@ pub struct StackTracker {
     pub archive: LogArchive,
     /// Where tasks of executors were submitted.
     pub tasks: TaskOrigins,
+    /// Where resumed continuations of Kotlin go on.
+    pub continuations: ContinuationContexts,
     /// Lines of frames that may run older code.
     pub throwables: ThrowableTraces,
 }

@@ -9,6 +9,7 @@ use lucce_bytecode::{BytecodeError, ClassFile, ClassFileMethod, CodeScan, Method
 use lucce_options::{MethodSelection, NamedMethodUse};
 
 use crate::api_calls::{BRACKETED, api_site_kind, defines_hidden};
+use crate::continuations::{CONTINUATION, find_continuation_call};
 use crate::instrumentation::{
     FrameKind, HookPlace, HookSiteKind, MethodInstrumentation, ObjectCreation,
 };
@@ -184,6 +185,7 @@ impl<'v, 'a> ClassAnalysis<'v, 'a> {
         may_be_leaf(self.name, method)
             && self.entry_kind(method).is_none()
             && !has_handlers(method)
+            && self.class.name() != CONTINUATION
             && !self.event_hooks().any(|code| code.happens_in(at))
     }
 
@@ -331,6 +333,10 @@ impl<'v, 'a> ClassAnalysis<'v, 'a> {
         }
         if let Some(mark) = api_site_kind(call) {
             return Some(mark);
+        }
+        let within = (self.class.name(), &*method.name);
+        if let Some(call) = find_continuation_call(within, call) {
+            return Some(HookSiteKind::Continuation(call));
         }
         if self.wants.is_leaf(call) || self.calls_own_leaf(call) {
             return None;

@@ -112,5 +112,8 @@ final class LucceRtNatives {
     /** The frame has finished the task. */
     static native void endTaggedTask(long ts, long p);
 
+    /** The context of the frame of `method`, which resumes a continuation that keeps this number. */
+    static native long resumedContext(long number, int method);
+
     static native long scopeContext(long number, int method);
 }

@@ -236,6 +236,41 @@ public class LucceRtTasks {
         publishSite(p, site);
     }
 
+    // ---- continuations of Kotlin --------------------------------------------------------------------
+
+    // A continuation keeps the context of the frame of its base class's constructor. 0: unknown. RESTRICTED: its consumer calls it.
+
+    /** In the constructor of a continuation, whose frame has slot `p`. Returns what the continuation keeps. */
+    @Hidden @DontInline
+    public static long createContinuation(long p, int site) {
+        if (!LIVE) return 0;
+        Thread t = Thread.currentThread();
+        if (t.$lucceOrigin == RESTRICTED) {
+            t.$lucceOrigin = 0;
+            return RESTRICTED;
+        }
+        return findContext(p, Memory.U.getInt(METHODS + ((long) site << INT_BITS)), t.$lucceCounters);
+    }
+
+    /** The next continuation that this thread creates is a generator's. */
+    @Hidden @DontInline
+    public static void beforeRestricted(long p, int site) {
+        if (LIVE) Thread.currentThread().$lucceOrigin = RESTRICTED;
+        publishSite(p, site);
+    }
+
+    /** The frame with slot `p` is about to run a continuation: its caller becomes that of the suspended call. */
+    @Hidden @DontInline
+    public static void beforeResume(long number, long p, int site) {
+        publishSite(p, site);
+        if (!LIVE || number == RESTRICTED) return;
+        Thread t = Thread.currentThread();
+        if (t.$lucceState == 0 || !ownsSlot(t, p)) return;
+        int m = Memory.U.getInt(METHODS + ((long) site << INT_BITS));
+        long c = resumedContext(number, m);
+        if (c != 0) writeMemo(Memory.U, p, m, c);
+    }
+
     // ---- a context that continues elsewhere ---------------------------------------------------------
 
     /** The caller of the frame with slot `p` becomes the context with id `number`. */
