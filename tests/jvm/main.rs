@@ -11,6 +11,7 @@ mod classes;
 mod commands;
 mod containers;
 mod control;
+mod coroutines;
 mod counts;
 mod coverage;
 mod damage;
@@ -150,6 +151,7 @@ fn all(setup: &'static Setup) -> Vec<Test> {
         on_heap::tests(setup),
         second_start::tests(setup),
         tasks::tests(setup),
+        coroutines::tests(setup),
         classes::tests(setup),
         cache::tests(setup),
         top::tests(setup),
@@ -253,8 +255,9 @@ const WAYS: [&str; 8] = [
 const AGENTS_BETWEEN: [&str; 3] = ["empty", "attached", "mockito"];
 
 /// Modules about the agent's own, in which JDKs differ least.
-const ALIKE: [&str; 13] = [
+const ALIKE: [&str; 14] = [
     "bursts",
+    "coroutines",
     "delays",
     "explain",
     "leaks",

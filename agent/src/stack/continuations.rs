@@ -18,7 +18,7 @@
 use std::sync::{MutexGuard, OnceLock};
 
 use lucce_callgraph::{ContextFrame, ContextId, MethodId};
-use lucce_instrument::continuations::{CONTINUATION, RESUME};
+use lucce_instrument::continuations::{CONTINUATION, RESUME, STARTS_COROUTINE};
 use rustc_hash::FxHashMap;
 
 use crate::memory::locks::WatchedMutex;
@@ -32,8 +32,8 @@ const UNKNOWN_CALLER: (&str, &str) = ("java/lang/LucceRt$Tasks", "unknownCaller"
 const CONSTRUCTOR: (&str, &str) = ("<init>", "(Lkotlin/coroutines/Continuation;)V");
 /// Packages of the code between a coroutine's builder and its first continuation.
 const LIBRARIES: [&str; 2] = ["kotlin/coroutines/", "kotlinx/coroutines/"];
-/// All builders of coroutines that run concurrently to their caller call this.
-const STARTS_COROUTINE: (&str, &str) = ("kotlinx/coroutines/AbstractCoroutine", "start");
+/// Methods of a lambda's class that create its continuation and call it.
+const BEGINS_LAMBDA: [&str; 2] = ["create", "invoke"];
 /// Maximum number of suspended calls in a trace. A call that never ends may suspend in itself without limit.
 const MOST_SUSPENSIONS: usize = 64;
 /// Maximum number of contexts of constructors that are kept. Others are decoded each time.
@@ -187,15 +187,23 @@ impl<'r> FrameNames<'r> {
 }
 
 /// The position of the caller in the frames below the constructor of [`CONTINUATION`], innermost first: behind the
-/// constructors of its subclasses, and behind the method that continues. Its class encloses that of the continuation,
-/// or is that class itself if a coroutine begins.
+/// constructors of its subclasses, and behind what continues: the method whose class encloses that of the
+/// continuation, or for a lambda the methods of its class that begin it.
 fn caller_position(frames: &[FrameNames<'_>]) -> usize {
     let is_constructor = |frame: &&FrameNames<'_>| frame.method == "<init>";
     let constructors = frames.iter().take_while(is_constructor).count();
     let class = frames.get(..constructors).and_then(<[_]>::last);
     let suspended = class.zip(frames.get(constructors));
-    let is_suspended = suspended.is_some_and(|(of, next)| of.class.starts_with(next.class));
-    constructors + usize::from(is_suspended)
+    let Some((of, next)) = suspended else {
+        return constructors;
+    };
+    if of.class != next.class {
+        return constructors + usize::from(of.class.starts_with(next.class));
+    }
+    let begins =
+        |frame: &&FrameNames<'_>| frame.class == of.class && BEGINS_LAMBDA.contains(&frame.method);
+    let behind = frames.iter().skip(constructors);
+    constructors + behind.take_while(begins).count()
 }
 
 /// Whether these callers of a continuation's first frame start a coroutine.
@@ -251,6 +259,7 @@ mod continuations_tests {
             "kotlin/coroutines/jvm/internal/SuspendLambda.<init>",
             "CoKt$main$1.<init>",
             "CoKt$main$1.create",
+            "CoKt$main$1.invoke",
             "kotlin/coroutines/intrinsics/IntrinsicsKt.createCoroutineUnintercepted",
             "kotlinx/coroutines/CoroutineStart.invoke",
             "kotlinx/coroutines/AbstractCoroutine.start",
@@ -258,7 +267,7 @@ mod continuations_tests {
             "CoKt.main",
         ]);
         let at = caller_position(&frames);
-        assert_eq!(at, 4);
+        assert_eq!(at, 5);
         assert!(is_started(&frames[at..]));
         // `withContext` calls its block.
         let block = names(&[

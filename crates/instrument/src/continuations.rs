@@ -17,10 +17,13 @@ const RESTRICTED: &str = "kotlin/coroutines/jvm/internal/RestrictedContinuationI
 /// The field of [`CONTINUATION`] with the context.
 const FIELD: &str = "$lucceOrigin";
 
-/// Whether these hooks are in this class. They are there whatever classes are in scope.
+/// All builders of coroutines that run concurrently to their caller call this method.
+pub const STARTS_COROUTINE: (&str, &str) = ("kotlinx/coroutines/AbstractCoroutine", "start");
+
+/// Whether the logical callers of suspended calls depend on this class. It is in scope whatever the user selects.
 #[must_use]
 pub fn is_continuation_class(class: &str) -> bool {
-    class == CONTINUATION || class == RESTRICTED
+    [CONTINUATION, RESTRICTED, STARTS_COROUTINE.0].contains(&class)
 }
 
 /// What a call in the classes of continuations means.
