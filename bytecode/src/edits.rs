@@ -283,6 +283,18 @@ impl<'x, 'c, 'a, 'p> EditPlanner<'x, 'c, 'a, 'p> {
                 self.require_stack(4);
                 self.call_with_site(helper, *site)
             }
+            CodeInsertion::MarkOwnField {
+                helper,
+                site,
+                field,
+            } => {
+                let class = self.this_class;
+                let mut assembler = self.assembler();
+                assembler.aload(0);
+                assembler.access_field(opcode::GETFIELD, (class, field))?;
+                self.require_stack(5);
+                self.call_with_site(helper, *site)
+            }
             CodeInsertion::MarkReceiverField {
                 helper,
                 site,
@@ -416,6 +428,7 @@ fn check_insertion(
         | CodeInsertion::MarkTwo { .. }
         | CodeInsertion::MarkLocal { .. }
         | CodeInsertion::MarkTop { .. }
+        | CodeInsertion::MarkOwnField { .. }
         | CodeInsertion::MarkClass { .. }
         | CodeInsertion::MarkPair { .. }
         | CodeInsertion::Before { .. } => true,

@@ -121,6 +121,16 @@ pub enum CodeInsertion<'p> {
         /// The call site.
         site: i32,
     },
+    /// Before the instruction, in an instance method: `aload_0; getfield F; lload N; push site; invokestatic H(JJI)V`. The
+    /// plan must ensure that `this` is initialized, and that the class has the field.
+    MarkOwnField {
+        /// `(JJI)V`
+        helper: HelperMethod<'p>,
+        /// The call site.
+        site: i32,
+        /// The name of a field of the changed class, of type `J`.
+        field: &'p str,
+    },
     /// Before a call on an instance of the changed class with one argument of one stack slot: `dup2; pop; getfield F;
     /// lload N; push site; invokestatic H(JJI)V`. The plan must ensure the types, and that the class has the field.
     MarkReceiverField {

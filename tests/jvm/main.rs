@@ -40,6 +40,7 @@ mod modes;
 mod named_methods;
 mod native_api;
 mod on_heap;
+mod operators;
 mod own_code;
 mod own_events;
 mod planned;
@@ -152,6 +153,7 @@ fn all(setup: &'static Setup) -> Vec<Test> {
         second_start::tests(setup),
         tasks::tests(setup),
         coroutines::tests(setup),
+        operators::tests(setup),
         classes::tests(setup),
         cache::tests(setup),
         top::tests(setup),
@@ -255,12 +257,13 @@ const WAYS: [&str; 8] = [
 const AGENTS_BETWEEN: [&str; 3] = ["empty", "attached", "mockito"];
 
 /// Modules about the agent's own, in which JDKs differ least.
-const ALIKE: [&str; 14] = [
+const ALIKE: [&str; 15] = [
     "bursts",
     "coroutines",
     "delays",
     "explain",
     "leaks",
+    "operators",
     "own-events",
     "own_code",
     "planned",

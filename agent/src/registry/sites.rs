@@ -182,6 +182,7 @@ impl CodeRegistry {
                 | HookSiteKind::Scope
                 | HookSiteKind::ScopeEnd
                 | HookSiteKind::Continuation(_)
+                | HookSiteKind::Assembly(_)
                 | HookSiteKind::NativeBracket(_)
                 | HookSiteKind::CreatingBracket(_)
                 | HookSiteKind::DefineHidden

@@ -102,13 +102,16 @@ impl LogicalCaller {
 }
 
 fn step_from_unknown(agent: StackParts<'_>, resume: MethodId) -> Option<ContextId> {
-    let contexts = &agent.stack.continuations;
-    let unknown = contexts
-        .unknown_caller
-        .get_or_init(|| MarkerFrame::register(agent, UNKNOWN_CALLER));
-    let MarkerFrame { method, site } = (*unknown)?;
-    let root = known_context(agent.core.encoder.root_context(method))?;
+    let (root, MarkerFrame { method, site }) = unknown_caller(agent)?;
     known_context(agent.core.encoder.encode_call(root, site, method, resume))
+}
+
+/// The frame [`UNKNOWN_CALLER`] and its context. `None`: no ids are left.
+pub(super) fn unknown_caller(agent: StackParts<'_>) -> Option<(ContextId, MarkerFrame)> {
+    let unknown = &agent.stack.continuations.unknown_caller;
+    let frame = (*unknown.get_or_init(|| MarkerFrame::register(agent, UNKNOWN_CALLER)))?;
+    let root = known_context(agent.core.encoder.root_context(frame.method))?;
+    Some((root, frame))
 }
 
 /// The logical caller of the continuation that keeps `number`. `None`: it is not known, or too many calls are
@@ -167,18 +170,22 @@ fn find_constructor(registry: &CodeRegistry, resume: MethodId) -> Option<MethodI
 
 /// Class and name of a frame's method.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct FrameNames<'r> {
-    class: &'r str,
-    method: &'r str,
+pub(super) struct FrameNames<'r> {
+    pub class: &'r str,
+    pub method: &'r str,
 }
 
 impl<'r> FrameNames<'r> {
-    fn from_registry(registry: &'r CodeRegistry, method: MethodId) -> Option<FrameNames<'r>> {
+    pub fn from_registry(registry: &'r CodeRegistry, method: MethodId) -> Option<FrameNames<'r>> {
         let method = registry.method(method.0)?;
         Some(FrameNames {
             class: registry.name_text(registry.class(method.class)?.name),
             method: registry.name_text(method.name),
         })
+    }
+
+    pub fn is_constructor(&self) -> bool {
+        self.method == "<init>"
     }
 
     fn is_resume(&self) -> bool {
@@ -190,8 +197,8 @@ impl<'r> FrameNames<'r> {
 /// constructors of its subclasses, and behind what continues: the method whose class encloses that of the
 /// continuation, or for a lambda the methods of its class that begin it.
 fn caller_position(frames: &[FrameNames<'_>]) -> usize {
-    let is_constructor = |frame: &&FrameNames<'_>| frame.method == "<init>";
-    let constructors = frames.iter().take_while(is_constructor).count();
+    let constructors = frames.iter().take_while(|frame| frame.is_constructor());
+    let constructors = constructors.count();
     let class = frames.get(..constructors).and_then(<[_]>::last);
     let suspended = class.zip(frames.get(constructors));
     let Some((of, next)) = suspended else {

@@ -18,6 +18,7 @@ mod instrumentation;
 pub mod jdk;
 
 mod api_calls;
+pub mod assembly;
 pub mod continuations;
 mod object_creation;
 

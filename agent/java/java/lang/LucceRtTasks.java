@@ -263,12 +263,41 @@ public class LucceRtTasks {
     @Hidden @DontInline
     public static void beforeResume(long number, long p, int site) {
         publishSite(p, site);
-        if (!LIVE || number == RESTRICTED) return;
+        if (!LIVE) return;
         Thread t = Thread.currentThread();
         if (t.$lucceState == 0 || !ownsSlot(t, p)) return;
         int m = Memory.U.getInt(METHODS + ((long) site << INT_BITS));
-        long c = resumedContext(number, m);
-        if (c != 0) writeMemo(Memory.U, p, m, c);
+        writeMemo(Memory.U, p, m, number == RESTRICTED ? 0 : resumedContext(number, m));
+    }
+
+    // ---- operators of Reactor and RxJava ------------------------------------------------------------
+
+    // An object keeps the context of a frame between its code and what made it: see `stack/assembly` in the agent. 0: unknown.
+
+    /** Initialized when the first operator is made. */
+    private static final class Assembly {
+        static final int SITE = assemblySite();
+    }
+
+    /** In the constructor of an operator or a subscriber, whose frame has slot `p`. Returns what the object keeps. */
+    @Hidden @DontInline
+    public static long createOperator(long p, int site) {
+        if (!LIVE) return 0;
+        Thread t = Thread.currentThread();
+        if (t.$lucceState == 0 || !ownsSlot(t, p)) return 0;
+        int m = Memory.U.getInt(METHODS + ((long) site << INT_BITS));
+        long c = findContext(p, m, t.$lucceCounters);
+        return c == 0 ? 0 : assemblyContext(c, m);
+    }
+
+    /** A method of such an object begins, in the frame with slot `p`: its caller becomes what made the object. */
+    @Hidden @DontInline
+    public static void beforeSignal(long number, long p, int site) {
+        if (!LIVE) return;
+        Thread t = Thread.currentThread();
+        if (t.$lucceState == 0 || !ownsSlot(t, p)) return;
+        int m = Memory.U.getInt(METHODS + ((long) site << INT_BITS));
+        writeMemo(Memory.U, p, m, number == 0 ? 0 : callContext(t, number, Assembly.SITE, m));
     }
 
     // ---- a context that continues elsewhere ---------------------------------------------------------
