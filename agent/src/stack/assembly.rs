@@ -11,6 +11,7 @@
 use std::sync::OnceLock;
 
 use lucce_callgraph::{ContextFrame, ContextId, MethodId};
+use lucce_instrument::CLASS_INITIALIZER;
 use lucce_instrument::assembly::is_signal_method;
 use rustc_hash::FxHashMap;
 
@@ -71,14 +72,16 @@ fn find_assembly(agent: StackParts<'_>, key: (ContextId, MethodId)) -> Option<Co
     let frames = encoder.decode_context(key.0, key.1).ok()?;
     let is_assembled = |frame: &ContextFrame| frame.method == assembled.method;
     let at = maker_position(&agent.core.registry(), &frames)?;
-    // The maker runs for an operator that is assembled already.
-    let is_own = frames.get(at + 1).is_some_and(is_assembled) && {
+    let (is_signal, is_shared) = {
         let registry = agent.core.registry();
-        let maker = frames.get(at)?;
-        FrameNames::from_registry(&registry, maker.method)?.is_signal()
+        let maker = FrameNames::from_registry(&registry, frames.get(at)?.method)?;
+        (maker.is_signal(), maker.method == CLASS_INITIALIZER)
     };
+    // The maker runs for an operator that is assembled already.
+    let is_own = is_signal && frames.get(at + 1).is_some_and(is_assembled);
     let assemblies = frames.iter().filter(|frame| is_assembled(frame)).count();
-    if !is_own && assemblies >= MOST_ASSEMBLIES {
+    // All code that needs such an object uses the one of the class: nobody has assembled it.
+    if is_shared || !is_own && assemblies >= MOST_ASSEMBLIES {
         let (root, unknown) = unknown_caller(agent)?;
         let MarkerFrame { method, site } = unknown;
         return known_context(encoder.encode_call(root, site, method, assembled.method));

@@ -290,14 +290,17 @@ public class LucceRtTasks {
         return c == 0 ? 0 : assemblyContext(c, m);
     }
 
-    /** A method of such an object begins, in the frame with slot `p`: its caller becomes what made the object. */
+    /**
+     * A method of such an object begins, in the frame with slot `p`: its caller becomes what made the object. Not while allocations
+     * are measured: they belong to the code that subscribes.
+     */
     @Hidden @DontInline
     public static void beforeSignal(long number, long p, int site) {
         if (!LIVE) return;
         Thread t = Thread.currentThread();
         if (t.$lucceState == 0 || !ownsSlot(t, p)) return;
         int m = Memory.U.getInt(METHODS + ((long) site << INT_BITS));
-        writeMemo(Memory.U, p, m, number == 0 ? 0 : callContext(t, number, Assembly.SITE, m));
+        writeMemo(Memory.U, p, m, number == 0 || isCounted(FOLLOW) ? 0 : callContext(t, number, Assembly.SITE, m));
     }
 
     // ---- a context that continues elsewhere ---------------------------------------------------------
