@@ -191,6 +191,24 @@ mod frame_tests {
     }
 
     #[test]
+    fn a_frame_between_others_says_why_it_is_there() {
+        let frame = |class: &str, method: &str| StackFrame {
+            class: class.into(),
+            method: method.into(),
+            file: None,
+            line: -1,
+            origin: CodeOrigin::Jdk,
+        };
+        let between = "java.lang.LucceRt$Tasks";
+        assert_eq!(frame(between, "assembled").to_string(), "(assembled at)");
+        assert_eq!(
+            frame(between, "unknownCaller").to_string(),
+            "(caller not known)"
+        );
+        assert_eq!(frame("a.B", "assembled").marker_text(), None);
+    }
+
+    #[test]
     fn own_code_comes_before_libraries_and_the_jdk() {
         let frame = |class: &&str| StackFrame {
             class: (*class).into(),

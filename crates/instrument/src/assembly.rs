@@ -8,7 +8,6 @@
 use lucce_bytecode::{ClassFile, ClassFileMethod, CodeInsertion, CodeScan, MethodCall, NewField};
 
 use crate::helpers::{BEFORE_SIGNAL, CREATE_OPERATOR, PUBLISH};
-use crate::instrumentation::{HookPlace, HookSiteKind};
 
 /// The packages of operators and their subscribers.
 const PACKAGES: [&str; 4] = [
@@ -70,21 +69,11 @@ pub(crate) fn has_assembly_hooks(class: &ClassFile<'_>) -> bool {
         && class.methods().iter().any(is_hooked)
 }
 
-fn is_hooked_method(class: &str, method: &ClassFileMethod<'_>) -> bool {
+/// Whether a method of a class with hooks has one at its entry.
+pub(crate) fn is_hooked_method(class: &str, method: &ClassFileMethod<'_>) -> bool {
     method.access & ACC_STATIC == 0
         && method.code.is_some()
         && is_signal_method(class, &method.name)
-}
-
-/// Returns the hook at the entry of a method of a class with hooks.
-pub(crate) fn find_signal(
-    class: &ClassFile<'_>,
-    method: &ClassFileMethod<'_>,
-) -> Option<HookPlace> {
-    is_hooked_method(class.name(), method).then_some(HookPlace {
-        bci: 0,
-        kind: HookSiteKind::Assembly(AssemblyHook::Signal),
-    })
 }
 
 /// Whether the call is the one that initializes the object of a constructor, which then keeps the context. The class has

@@ -9,7 +9,7 @@ use lucce_bytecode::{BytecodeError, ClassFile, ClassFileMethod, CodeScan, Method
 use lucce_options::{MethodSelection, NamedMethodUse};
 
 use crate::api_calls::{BRACKETED, api_site_kind, defines_hidden};
-use crate::assembly::{AssemblyHook, creates_operator, find_signal, has_assembly_hooks};
+use crate::assembly::{AssemblyHook, creates_operator, has_assembly_hooks, is_hooked_method};
 use crate::continuations::{CONTINUATION, find_continuation_call};
 use crate::instrumentation::{
     FrameKind, HookPlace, HookSiteKind, MethodInstrumentation, ObjectCreation,
@@ -319,8 +319,11 @@ impl<'v, 'a> ClassAnalysis<'v, 'a> {
         let at = &self.analyzed_method(method, scan);
         let more = self.event_hooks().flat_map(|code| code.find_places(at));
         places.extend(more);
-        let signal = self.is_operator.then(|| find_signal(self.class, method));
-        places.extend(signal.flatten());
+        let is_signal = self.is_operator && is_hooked_method(self.class.name(), method);
+        places.extend(is_signal.then_some(HookPlace {
+            bci: 0,
+            kind: HookSiteKind::Assembly(AssemblyHook::Signal),
+        }));
         places.sort_by_key(|place| place.bci);
         places
     }
