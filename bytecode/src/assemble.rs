@@ -19,7 +19,7 @@ impl<'p> Assembler<'_, '_, '_, 'p> {
         self.out.push(op);
     }
 
-    fn emit_op_u2(&mut self, op: u8, operand: u16) {
+    pub(crate) fn emit_op_u2(&mut self, op: u8, operand: u16) {
         self.out.push(op);
         self.out.extend(operand.to_be_bytes());
     }
@@ -126,6 +126,17 @@ impl<'p> Assembler<'_, '_, '_, 'p> {
             _ => opcode::ARETURN,
         });
         Ok(slots)
+    }
+
+    /// Reads or writes a field of type `J` of this class.
+    pub(crate) fn access_field(
+        &mut self,
+        op: u8,
+        (class, name): (u16, &str),
+    ) -> Result<(), BytecodeError> {
+        let index = self.pool.add_field(class, name)?;
+        self.emit_op_u2(op, index);
+        Ok(())
     }
 
     pub(crate) fn call_helper(&mut self, helper: &HelperMethod<'p>) -> Result<(), BytecodeError> {

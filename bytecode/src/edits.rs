@@ -283,6 +283,31 @@ impl<'x, 'c, 'a, 'p> EditPlanner<'x, 'c, 'a, 'p> {
                 self.require_stack(4);
                 self.call_with_site(helper, *site)
             }
+            CodeInsertion::MarkOwnField {
+                helper,
+                site,
+                field,
+            } => {
+                let class = self.this_class;
+                let mut assembler = self.assembler();
+                assembler.aload(0);
+                assembler.access_field(opcode::GETFIELD, (class, field))?;
+                self.require_stack(5);
+                self.call_with_site(helper, *site)
+            }
+            CodeInsertion::MarkReceiverField {
+                helper,
+                site,
+                field,
+            } => {
+                let class = self.this_class;
+                let mut assembler = self.assembler();
+                assembler.emit_op(opcode::DUP2);
+                assembler.emit_op(opcode::POP);
+                assembler.access_field(opcode::GETFIELD, (class, field))?;
+                self.require_stack(5);
+                self.call_with_site(helper, *site)
+            }
             CodeInsertion::MarkClass { helper, site } => {
                 let class = self.this_class;
                 self.assembler().load_constant(class);
@@ -329,6 +354,18 @@ impl<'x, 'c, 'a, 'p> EditPlanner<'x, 'c, 'a, 'p> {
                     self.assembler().aload(*local);
                     self.require_stack(4);
                     self.call_with_site(helper, *site)?;
+                }
+                CodeInsertion::AfterStore {
+                    helper,
+                    site,
+                    field,
+                } => {
+                    let class = self.this_class;
+                    self.assembler().aload(0);
+                    self.require_stack(4);
+                    self.call_with_site(helper, *site)?;
+                    self.assembler()
+                        .access_field(opcode::PUTFIELD, (class, field))?;
                 }
                 CodeInsertion::AfterNew { helper } => {
                     self.assembler()
@@ -391,13 +428,17 @@ fn check_insertion(
         | CodeInsertion::MarkTwo { .. }
         | CodeInsertion::MarkLocal { .. }
         | CodeInsertion::MarkTop { .. }
+        | CodeInsertion::MarkOwnField { .. }
         | CodeInsertion::MarkClass { .. }
         | CodeInsertion::MarkPair { .. }
         | CodeInsertion::Before { .. } => true,
-        CodeInsertion::After { .. } | CodeInsertion::AfterLocal { .. } => opcode::falls_through(op),
+        CodeInsertion::After { .. }
+        | CodeInsertion::AfterLocal { .. }
+        | CodeInsertion::AfterStore { .. } => opcode::falls_through(op),
         CodeInsertion::AfterNew { .. } => op == opcode::NEW,
         CodeInsertion::AfterDup { .. } => is_array || opcode::is_invoke(op),
         CodeInsertion::AfterDup2 { .. } => opcode::is_invoke(op),
+        CodeInsertion::MarkReceiverField { .. } => op == opcode::INVOKEVIRTUAL,
         CodeInsertion::ReplaceWithContext { .. } | CodeInsertion::Redirect { .. } => {
             opcode::is_invoke(op) && !is_constructor_call(pool, op, operands)
         }

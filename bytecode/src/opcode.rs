@@ -44,6 +44,7 @@ pub(crate) const ARETURN: u8 = 176;
 pub(crate) const RETURN: u8 = 177;
 pub(crate) const GETSTATIC: u8 = 178;
 pub(crate) const PUTSTATIC: u8 = 179;
+pub(crate) const GETFIELD: u8 = 180;
 pub(crate) const PUTFIELD: u8 = 181;
 pub(crate) const INVOKEVIRTUAL: u8 = 182;
 pub(crate) const INVOKESPECIAL: u8 = 183;

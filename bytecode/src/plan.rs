@@ -121,6 +121,26 @@ pub enum CodeInsertion<'p> {
         /// The call site.
         site: i32,
     },
+    /// Before the instruction, in an instance method: `aload_0; getfield F; lload N; push site; invokestatic H(JJI)V`. The
+    /// plan must ensure that `this` is initialized, and that the class has the field.
+    MarkOwnField {
+        /// `(JJI)V`
+        helper: HelperMethod<'p>,
+        /// The call site.
+        site: i32,
+        /// The name of a field of the changed class, of type `J`.
+        field: &'p str,
+    },
+    /// Before a call on an instance of the changed class with one argument of one stack slot: `dup2; pop; getfield F;
+    /// lload N; push site; invokestatic H(JJI)V`. The plan must ensure the types, and that the class has the field.
+    MarkReceiverField {
+        /// `(JJI)V`
+        helper: HelperMethod<'p>,
+        /// The call site.
+        site: i32,
+        /// The name of a field of the changed class, of type `J`.
+        field: &'p str,
+    },
     /// Before the instruction: `ldc class; lload N; push site; invokestatic H(LC;JI)V`, where `class` is the changed class.
     /// Needs class file version 49 (JVMS 6.5, `ldc`).
     MarkClass {
@@ -158,6 +178,16 @@ pub enum CodeInsertion<'p> {
         site: i32,
         /// The local's index.
         local: u8,
+    },
+    /// After an instruction that falls through, in an instance method: `aload_0; lload N; push site; invokestatic H(JI)J;
+    /// putfield F`. The plan must ensure that `this` is initialized, and that the class has the field.
+    AfterStore {
+        /// `(JI)J`
+        helper: HelperMethod<'p>,
+        /// The call site.
+        site: i32,
+        /// The name of a field of the changed class, of type `J`.
+        field: &'p str,
     },
     /// After a `new`: `ldc class; lload N; invokestatic H(Ljava/lang/Class;J)V`, where `class` is the allocated class.
     AfterNew {

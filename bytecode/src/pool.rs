@@ -437,6 +437,14 @@ impl<'c, 'a, 'p> PoolAdditions<'c, 'a, 'p> {
         }
     }
 
+    /// Adds a `Fieldref` to a field of type `J` of this class.
+    pub(crate) fn add_field(&mut self, class: u16, name: &str) -> Result<u16, BytecodeError> {
+        let name = self.intern_text(name)?.to_be_bytes();
+        let descriptor = self.intern_text("J")?.to_be_bytes();
+        let both = self.add_constant(NAME_AND_TYPE, &[&name, &descriptor])?;
+        self.add_constant(FIELDREF, &[&class.to_be_bytes(), &both.to_be_bytes()])
+    }
+
     /// Returns a `Methodref` to a static helper.
     pub(crate) fn intern_method(
         &mut self,

@@ -98,6 +98,16 @@ impl StackFrame {
         FrameId::from_frame(text, detail)
     }
 
+    /// What a frame says that no program has: it stands between a frame and callers that are not on the stack.
+    #[must_use]
+    pub fn marker_text(&self) -> Option<&'static str> {
+        match (&*self.class, &*self.method) {
+            ("java.lang.LucceRt$Tasks", "assembled") => Some("(assembled at)"),
+            ("java.lang.LucceRt$Tasks", "unknownCaller") => Some("(caller not known)"),
+            _ => None,
+        }
+    }
+
     /// Whether it is code of the JDK.
     #[must_use]
     pub fn is_jdk_frame(&self) -> bool {
@@ -145,6 +155,9 @@ pub fn is_jdk_name(name: &str) -> bool {
 /// Prints the frame like the JVM, so that IDEs link it: `a.b.C.m(C.java:12)`. Names are escaped.
 impl fmt::Display for StackFrame {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(text) = self.marker_text() {
+            return f.write_str(text);
+        }
         write!(
             f,
             "{}.{}(",
@@ -175,6 +188,24 @@ mod frame_tests {
             origin: CodeOrigin::default(),
         }
         .to_string()
+    }
+
+    #[test]
+    fn a_frame_between_others_says_why_it_is_there() {
+        let frame = |class: &str, method: &str| StackFrame {
+            class: class.into(),
+            method: method.into(),
+            file: None,
+            line: -1,
+            origin: CodeOrigin::Jdk,
+        };
+        let between = "java.lang.LucceRt$Tasks";
+        assert_eq!(frame(between, "assembled").to_string(), "(assembled at)");
+        assert_eq!(
+            frame(between, "unknownCaller").to_string(),
+            "(caller not known)"
+        );
+        assert_eq!(frame("a.B", "assembled").marker_text(), None);
     }
 
     #[test]

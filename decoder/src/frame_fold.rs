@@ -72,7 +72,7 @@ impl FrameDisplay {
 
     fn shows_frame(self, number: usize, frame: &StackFrame) -> bool {
         match self {
-            FrameDisplay::Focused => number == 0 || frame.is_own(),
+            FrameDisplay::Focused => number == 0 || frame.is_own() || frame.marker_text().is_some(),
             FrameDisplay::All => true,
             FrameDisplay::AtMost(most) => number < most,
         }

@@ -53,8 +53,8 @@ mod symbols;
 mod fingerprint;
 mod traces;
 
-mod living_memory;
 mod defined_classes;
+mod living_memory;
 mod origins;
 mod started_threads;
 
@@ -129,8 +129,8 @@ pub use merged::{
     CallTreeBranch, CallTreeOptions, EventMeaning, FrameName, GroupKey, KindName, MergedCounter,
     MergedNames, MergedProfile, MergedRun, PathSum, TaggedThread,
 };
-pub use object_sizes::{AllocationAmount, has_array_sizes, read_humongous_bytes};
 pub use method_times::{MethodTimeSums, list_method_times};
+pub use object_sizes::{AllocationAmount, has_array_sizes, read_humongous_bytes};
 pub use origins::{StartOrigin, SubmissionIndex, index_submissions, trace_submitters};
 pub use profile::{
     DecodeMismatch, LogSizes, Profile, ProfileThread, ProgressTick, SkippedCode, StackTrace,

@@ -12,6 +12,7 @@ mod classes;
 mod commands;
 mod containers;
 mod control;
+mod coroutines;
 mod counts;
 mod coverage;
 mod damage;
@@ -42,6 +43,7 @@ mod named_methods;
 mod native_api;
 mod native_memory;
 mod on_heap;
+mod operators;
 mod own_code;
 mod own_events;
 mod planned;
@@ -181,6 +183,8 @@ fn all(setup: &'static Setup) -> Vec<Test> {
         survival::tests(setup),
         second_start::tests(setup),
         tasks::tests(setup),
+        coroutines::tests(setup),
+        operators::tests(setup),
         classes::tests(setup),
         cache::tests(setup),
         top::tests(setup),
@@ -286,11 +290,13 @@ const WAYS: [&str; 8] = [
 const AGENTS_BETWEEN: [&str; 3] = ["empty", "attached", "mockito"];
 
 /// Modules about the agent's own, in which JDKs differ least.
-const ALIKE: [&str; 13] = [
+const ALIKE: [&str; 15] = [
     "bursts",
+    "coroutines",
     "delays",
     "explain",
     "leaks",
+    "operators",
     "own-events",
     "own_code",
     "planned",

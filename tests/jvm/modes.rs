@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
+use std::path::Path;
 
 use lucce_tests::{Checked, Java, Jdk, Setup};
 
@@ -37,6 +38,11 @@ impl Case {
     pub fn plain_java(&self) -> Java<'static> {
         let folder = format!("{}-{}-{}-plain", self.group, self.jdk.version, self.name);
         Java::new(self.setup, self.jdk, &folder).flags(self.flags)
+    }
+
+    /// The folder of the Java programs.
+    pub fn harness(&self) -> &Path {
+        &self.setup.harness
     }
 
     pub fn jdk_version(&self) -> u32 {

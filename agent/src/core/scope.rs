@@ -3,6 +3,8 @@
 //! Instrumentation and verification use the same function, so a trace holds the frames of the VM's own trace whose
 //! classes are in scope.
 
+use lucce_instrument::continuations::is_continuation_class;
+
 use crate::core::AgentCore;
 use crate::options::{AgentOptions, InstrumentScope};
 use crate::registry::ClassLoaderId;
@@ -17,7 +19,7 @@ pub fn is_in_scope(core: &AgentCore, loader: ClassLoaderId, class: &str) -> bool
         InstrumentScope::All => true,
         InstrumentScope::App => is_application_class(core, loader, class),
     };
-    of_whom && options.filter.admits_class(class)
+    of_whom && options.filter.admits_class(class) || is_continuation_class(class)
 }
 
 /// Whether all JDK classes that JDK code calls by name are out of scope.

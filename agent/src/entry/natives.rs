@@ -36,7 +36,7 @@ use crate::session::guard::{guard_callback, guard_event, guard_hook_event};
 use crate::session::{delay, method_hooks};
 use crate::stack::frames::StackWalk;
 use crate::stack::tasks::TaskSubmission;
-use crate::stack::{context_scopes, tasks, verify, vm_entry};
+use crate::stack::{assembly, context_scopes, continuations, tasks, verify, vm_entry};
 use crate::thread::monitor_waits::LockSlot;
 use crate::thread::tags::TagSet;
 use crate::thread::{OwnState, ThreadState, lifecycle, tag_scope};
@@ -475,6 +475,48 @@ pub extern "system" fn Java_java_lang_LucceRtNatives_scopeContext(
     guard_callback(0, |agent| {
         let (number, method) = (ContextId(number as u64), MethodId(method as u32));
         context_scopes::scope_context(agent.stack_parts(), number, method)
+            .map_or(0, |context| context.0 as jlong)
+    })
+}
+
+/// The context of the frame between an object's code and what made it; 0: it is not known. `context`: that of the frame
+/// of its constructor.
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_java_lang_LucceRtNatives_assemblyContext(
+    _: *mut JNIEnv,
+    _: jclass,
+    context: jlong,
+    constructor: jint,
+) -> jlong {
+    guard_callback(0, |agent| {
+        let (context, constructor) = (ContextId(context as u64), MethodId(constructor as u32));
+        assembly::assembly_context(agent.stack_parts(), context, constructor)
+            .map_or(0, |context| context.0 as jlong)
+    })
+}
+
+/// The site of that frame; 0: no ids are left.
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_java_lang_LucceRtNatives_assemblySite(
+    _: *mut JNIEnv,
+    _: jclass,
+) -> jint {
+    guard_callback(0, |agent| {
+        assembly::assembled_frame(agent.stack_parts()).map_or(0, |frame| frame.site.0 as jint)
+    })
+}
+
+/// The context of a frame of `method` that runs a continuation, which keeps `number`; 0: it is that of its caller.
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_java_lang_LucceRtNatives_resumedContext(
+    _: *mut JNIEnv,
+    _: jclass,
+    number: jlong,
+    method: jint,
+) -> jlong {
+    guard_callback(0, |agent| {
+        let (number, method) = (ContextId(number as u64), MethodId(method as u32));
+        continuations::resumed_context(agent.stack_parts(), number, method)
             .map_or(0, |context| context.0 as jlong)
     })
 }

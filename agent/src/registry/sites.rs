@@ -181,6 +181,8 @@ impl CodeRegistry {
                 | HookSiteKind::FollowedMonitor(_)
                 | HookSiteKind::Scope
                 | HookSiteKind::ScopeEnd
+                | HookSiteKind::Continuation(_)
+                | HookSiteKind::Assembly(_)
                 | HookSiteKind::NativeBracket(_)
                 | HookSiteKind::CreatingBracket(_)
                 | HookSiteKind::DefineHidden

@@ -10,6 +10,8 @@ use lucce_callgraph::{ContextEncoder, ContextFrame, ContextId, GraphJournal, Met
 use crate::memory::locks::ReadGuard;
 use crate::registry::CodeRegistry;
 use crate::stack::StackParts;
+use crate::stack::assembly::is_assembled_method;
+use crate::stack::continuations::is_resume_method;
 
 const CLASS: &str = "io/lucce/CallContext$Scope";
 /// The method that captures the number for its caller.
@@ -58,6 +60,8 @@ fn find_capture<'b, J: GraphJournal>(
 pub fn is_scope_method(registry: &CodeRegistry, method: u32) -> bool {
     method_name(registry, method)
         .is_some_and(|(class, name)| class == CLASS && SCOPE_METHODS.contains(&name))
+        || is_resume_method(registry, method)
+        || is_assembled_method(registry, method)
 }
 
 fn method_name(registry: &CodeRegistry, method: u32) -> Option<(&str, &str)> {

@@ -11,10 +11,12 @@
 //! Read [`frames`], [`caller_frames`] and [`vm_entry`] first, then [`current_location`] and [`tasks`]. `simulated_thread` tests the
 //! matching against a plain stack.
 
+pub mod assembly;
 pub mod caller_frames;
 pub mod class_versions;
 pub mod context_scopes;
 pub mod contexts;
+pub mod continuations;
 pub mod current_location;
 pub mod entry_loss;
 pub mod forced_frame_end;
@@ -37,6 +39,8 @@ pub mod vm_entry_sites;
 use crate::core::AgentCore;
 use crate::thread::{CounterStore, ThreadParts};
 
+use assembly::AssemblyContexts;
+use continuations::ContinuationContexts;
 use frames::FrameCache;
 use tasks::TaskOrigins;
 use throwable_trace::ThrowableTraces;
@@ -75,6 +79,10 @@ pub struct StackTracker {
     pub archive: LogArchive,
     /// Where tasks of executors were submitted.
     pub tasks: TaskOrigins,
+    /// Where code of operators goes on.
+    pub assembly: AssemblyContexts,
+    /// Where resumed continuations of Kotlin go on.
+    pub continuations: ContinuationContexts,
     /// Lines of frames that may run older code.
     pub throwables: ThrowableTraces,
 }

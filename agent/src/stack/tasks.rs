@@ -46,16 +46,34 @@ const MOST_PLACES: usize = 1 << 16;
 #[derive(Default)]
 pub struct TaskOrigins {
     places: WatchedMutex<SubmissionPlaces>,
-    submission_frame: OnceLock<Option<SubmissionFrame>>,
+    submission_frame: OnceLock<Option<MarkerFrame>>,
     /// Runs of tasks without an origin because the table of places is full.
     pub unfollowed: AtomicU64,
 }
 
-/// The separating frame.
+/// A frame that no program has, such as the separating frame.
 #[derive(Clone, Copy)]
-struct SubmissionFrame {
-    method: MethodId,
-    site: SiteId,
+pub struct MarkerFrame {
+    pub method: MethodId,
+    pub site: SiteId,
+}
+
+impl MarkerFrame {
+    /// Registers the class and method with these names. `None`: no ids are left.
+    pub fn register(agent: StackParts<'_>, (class, method): (&str, &str)) -> Option<MarkerFrame> {
+        let ids = agent.core.registry_mut().add_class(&ClassDefinition {
+            name: class,
+            source: None,
+            loader: ClassLoaderId::BOOT,
+            methods: &[(method, "()V", 0)],
+            instrumentations: &[MethodInstrumentation::without_hooks(false)],
+        })?;
+        let site = agent.core.find_or_add_site(ids.first_method, NO_LINE);
+        (site != 0).then_some(MarkerFrame {
+            method: MethodId(ids.first_method),
+            site: SiteId(site),
+        })
+    }
 }
 
 #[derive(Default)]
@@ -216,22 +234,30 @@ pub fn take_submission(agent: StackParts<'_>, task: jobject) -> TaskSubmission {
 /// The context of a thread's first frame, of `method`. It continues where the thread was started.
 pub fn first_context(agent: StackParts<'_>, state: &ThreadState, method: MethodId) -> ContextId {
     let begun = (state.origin != ContextId::UNKNOWN)
-        .then(|| submission_context(agent, state.origin))
-        .flatten()
-        .and_then(|begin| begin.step_into(agent, method));
+        .then(|| submitted_context(agent, state.origin, method))
+        .flatten();
     begun.unwrap_or_else(|| agent.core.encoder.root_context(method))
+}
+
+/// The context of a frame of `method` that continues where `number` was submitted.
+pub fn submitted_context(
+    agent: StackParts<'_>,
+    number: ContextId,
+    method: MethodId,
+) -> Option<ContextId> {
+    submission_context(agent, number)?.step_into(agent, method)
 }
 
 /// A separating frame and its context.
 #[derive(Clone, Copy)]
 struct SubmissionContext {
     context: ContextId,
-    frame: SubmissionFrame,
+    frame: MarkerFrame,
 }
 
 impl SubmissionContext {
     fn step_into(self, agent: StackParts<'_>, first: MethodId) -> Option<ContextId> {
-        let SubmissionFrame { method, site } = self.frame;
+        let MarkerFrame { method, site } = self.frame;
         known_context(
             agent
                 .core
@@ -274,7 +300,7 @@ fn submission_context(agent: StackParts<'_>, number: ContextId) -> Option<Submis
 
 fn step_to_submission(
     agent: StackParts<'_>,
-    between: SubmissionFrame,
+    between: MarkerFrame,
     number: ContextId,
 ) -> Option<ContextId> {
     let frames = agent
@@ -305,7 +331,7 @@ fn step_to_submission(
 /// measurement however often it was submitted.
 fn truncate_submissions(
     agent: StackParts<'_>,
-    between: SubmissionFrame,
+    between: MarkerFrame,
     frames: &[ContextFrame],
 ) -> Option<(ContextId, ContextFrame)> {
     let (own, others) = frames.split_at_checked(agent.stack.tasks.own_frame_count(frames))?;
@@ -351,7 +377,7 @@ pub const MEASURING: (&str, &str) = ("io/lucce/Allocations", "run");
 /// Empty: nothing is measured.
 fn measured_frames<'f>(
     agent: StackParts<'_>,
-    between: SubmissionFrame,
+    between: MarkerFrame,
     frames: &'f [ContextFrame],
 ) -> &'f [ContextFrame] {
     let is_measured = |frame: &ContextFrame| is_measurement(agent, frame.method);
@@ -422,7 +448,7 @@ fn first_frame_slot(state: &ThreadState, slot: Slot) -> Option<Slot> {
     None
 }
 
-fn known_context(context: ContextId) -> Option<ContextId> {
+pub fn known_context(context: ContextId) -> Option<ContextId> {
     (context != ContextId::UNKNOWN).then_some(context)
 }
 
@@ -432,22 +458,10 @@ impl TaskOrigins {
     }
 
     /// The separating frame, registered at the first call. `None`: no ids are left.
-    fn submission_frame(&self, agent: StackParts<'_>) -> Option<SubmissionFrame> {
-        *self.submission_frame.get_or_init(|| {
-            let (class, method) = SUBMITTED;
-            let ids = agent.core.registry_mut().add_class(&ClassDefinition {
-                name: class,
-                source: None,
-                loader: ClassLoaderId::BOOT,
-                methods: &[(method, "()V", 0)],
-                instrumentations: &[MethodInstrumentation::without_hooks(false)],
-            })?;
-            let site = agent.core.find_or_add_site(ids.first_method, NO_LINE);
-            (site != 0).then_some(SubmissionFrame {
-                method: MethodId(ids.first_method),
-                site: SiteId(site),
-            })
-        })
+    fn submission_frame(&self, agent: StackParts<'_>) -> Option<MarkerFrame> {
+        *self
+            .submission_frame
+            .get_or_init(|| MarkerFrame::register(agent, SUBMITTED))
     }
 
     /// Whether this is the method of the separating frame.

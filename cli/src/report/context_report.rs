@@ -12,8 +12,8 @@ use lucce_decoder::{
 use lucce_options::kinds::NO_SURVIVAL;
 use serde::Serialize;
 
-use super::heap_column::{HeapTotals, format_estimate, format_survival};
 use super::defined_classes::DefinedClasses;
+use super::heap_column::{HeapTotals, format_estimate, format_survival};
 use super::listing::ContextRows;
 use super::living_memory::LivingMemoryReport;
 use super::living_threads::LivingThreads;

@@ -24,8 +24,12 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use lucce_decoder::{
-ALLOC, AllocationAmount, ContextFocus, ContextList, EventContext, FrameDisplay, GroupBy, HEAP, KindDescriptor, KindTotal, Measure, MergedCounter, MergedProfile, Profile, compute_coverage, has_requests, has_survival, list_living_memory, list_lock_pairs, list_recorded_kinds, list_started_threads, read_heap_interval, select_own_kinds, list_defined_classes};
-use lucce_options::kinds::{LOCK_WAITS, NATIVE_MEMORY, SURVIVE, THREAD, CLASSES};
+    ALLOC, AllocationAmount, ContextFocus, ContextList, EventContext, FrameDisplay, GroupBy, HEAP,
+    KindDescriptor, KindTotal, Measure, MergedCounter, MergedProfile, Profile, compute_coverage,
+    has_requests, has_survival, list_defined_classes, list_living_memory, list_lock_pairs,
+    list_recorded_kinds, list_started_threads, read_heap_interval, select_own_kinds,
+};
+use lucce_options::kinds::{CLASSES, LOCK_WAITS, NATIVE_MEMORY, SURVIVE, THREAD};
 
 use super::amounts::AmountFormat;
 use super::frame_args::FrameArgs;
@@ -425,16 +429,16 @@ impl<'r> ReportRequest<'r> {
             && args.selection.is_whole_kind()
             && !self.filter.has_patterns()
             && !profile.is_restricted();
-        // Threads and classes live at the end of the run.
+        // Threads, classes and memory live at the end of the run.
         let is_whole_run = is_everything && profile.interval.is_none();
         if is_whole_run && THREAD.name == kind.name {
             let threads = list_started_threads(profile).ok().flatten();
             report.threads = threads.map(|of| LivingThreads::new(profile, &of, args.top));
         }
-        // Memory lives at the end of the run as well.
         if is_whole_run && NATIVE_MEMORY.is_kind(&kind.name) {
             let memory = list_living_memory(profile).ok().flatten();
             report.memory = memory.map(|of| LivingMemoryReport::new(profile, &of, args.top));
+        }
         if is_whole_run && CLASSES.is_kind(&kind.name) {
             let rows = list_defined_classes(profile).unwrap_or_default();
             report.classes = Some(DefinedClasses::new(profile, &rows, args.top));

@@ -9,6 +9,8 @@ use lucce_bytecode::{BytecodeError, ClassFile, ClassFileMethod, CodeScan, Method
 use lucce_options::{MethodSelection, NamedMethodUse};
 
 use crate::api_calls::{BRACKETED, api_site_kind, defines_hidden};
+use crate::assembly::{AssemblyHook, creates_operator, has_assembly_hooks, is_hooked_method};
+use crate::continuations::{CONTINUATION, find_continuation_call};
 use crate::instrumentation::{
     FrameKind, HookPlace, HookSiteKind, MethodInstrumentation, ObjectCreation,
 };
@@ -80,6 +82,8 @@ struct ClassAnalysis<'v, 'a> {
     by_name: HashMap<(&'v str, &'v str), usize>,
     /// Methods that need no frame: getters and small helpers.
     leaves: Vec<bool>,
+    /// See `assembly`.
+    is_operator: bool,
 }
 
 impl<'v, 'a> ClassAnalysis<'v, 'a> {
@@ -102,6 +106,7 @@ impl<'v, 'a> ClassAnalysis<'v, 'a> {
         let mut view = ClassAnalysis {
             class,
             name: role_name(class, wants.trusted),
+            is_operator: has_assembly_hooks(class),
             wants,
             leaves: vec![false; scans.len()],
             scans,
@@ -184,6 +189,8 @@ impl<'v, 'a> ClassAnalysis<'v, 'a> {
         may_be_leaf(self.name, method)
             && self.entry_kind(method).is_none()
             && !has_handlers(method)
+            && self.class.name() != CONTINUATION
+            && !self.is_operator
             && !self.event_hooks().any(|code| code.happens_in(at))
     }
 
@@ -312,6 +319,11 @@ impl<'v, 'a> ClassAnalysis<'v, 'a> {
         let at = &self.analyzed_method(method, scan);
         let more = self.event_hooks().flat_map(|code| code.find_places(at));
         places.extend(more);
+        let is_signal = self.is_operator && is_hooked_method(self.class.name(), method);
+        places.extend(is_signal.then_some(HookPlace {
+            bci: 0,
+            kind: HookSiteKind::Assembly(AssemblyHook::Signal),
+        }));
         places.sort_by_key(|place| place.bci);
         places
     }
@@ -331,6 +343,13 @@ impl<'v, 'a> ClassAnalysis<'v, 'a> {
         }
         if let Some(mark) = api_site_kind(call) {
             return Some(mark);
+        }
+        let within = (self.class.name(), &*method.name);
+        if let Some(call) = find_continuation_call(within, call) {
+            return Some(HookSiteKind::Continuation(call));
+        }
+        if self.is_operator && creates_operator(self.class, (method, scan), call) {
+            return Some(HookSiteKind::Assembly(AssemblyHook::Create));
         }
         if self.wants.is_leaf(call) || self.calls_own_leaf(call) {
             return None;

@@ -80,6 +80,13 @@ helpers! {
     ENTER_VM_COUNTED = CALLS("enterVmCounted", "(I)J");
     BEGIN_SCOPE = TASKS("beginScope", "(JJI)V");
     END_SCOPE = TASKS("endScope", "(JI)V");
+    /// In classes of Kotlin's continuations: see `continuations`.
+    CREATE_CONTINUATION = TASKS("createContinuation", "(JI)J");
+    BEFORE_RESTRICTED = TASKS("beforeRestricted", "(JI)V");
+    BEFORE_RESUME = TASKS("beforeResume", "(JJI)V");
+    /// In classes of operators of Reactor and RxJava: see `assembly`.
+    CREATE_OPERATOR = TASKS("createOperator", "(JI)J");
+    BEFORE_SIGNAL = TASKS("beforeSignal", "(JJI)V");
     /// At the ends of a method that has run a task.
     END_TASK = TASKS("endTask", "(J)V");
     /// At the entry of a method that receives requests, without and with its first parameter; and at its ends.

@@ -5,7 +5,9 @@ use lucce_bytecode::{
     MethodPlan,
 };
 
+use crate::assembly::{assembly_fields, assembly_insertions};
 use crate::class_analysis::find_frame_hiding;
+use crate::continuations::{continuation_fields, continuation_insertion};
 use crate::helpers::{
     ACQUIRE_LOCK, AFTER_CLONE, AFTER_DOWNCALL, ALLOC, ALLOC_HERE, ARRAYS, BEFORE_CLONE,
     BEGIN_REQUEST, BEGIN_REQUEST_OF, BEGIN_SCOPE, BEGIN_TIME, CODE_CHANGED, COUNT_CREATED,
@@ -172,6 +174,8 @@ pub fn plan_class(
         }
     }
     plan.fields = new_fields(class.name(), hooks.exits);
+    plan.fields.extend(continuation_fields(class.name()));
+    plan.fields.extend(assembly_fields(class));
     let fields = hooks_of_kinds(hooks.kinds);
     plan.fields
         .extend(fields.flat_map(|code| code.added_fields(class.name(), true)));
@@ -387,6 +391,8 @@ fn insertions_at(
         HookSiteKind::Event => vec![in_its_place(EVENT)],
         HookSiteKind::Scope => vec![in_its_place(BEGIN_SCOPE)],
         HookSiteKind::ScopeEnd => vec![in_its_place(END_SCOPE)],
+        HookSiteKind::Assembly(hook) => assembly_insertions(*hook, site),
+        HookSiteKind::Continuation(call) => vec![continuation_insertion(*call, site)],
     };
     let each = inserts.into_iter();
     each.map(|insert| (place.bci, insert)).collect()

@@ -1,5 +1,8 @@
 //! The instrumentation of a method before ids are known: its frame kind and its hook places.
 
+use crate::assembly::AssemblyHook;
+use crate::continuations::ContinuationCall;
+
 /// How a method takes part in the shadow stack.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FrameKind {
@@ -84,6 +87,10 @@ pub enum HookSiteKind {
     /// The frame continues in a given context; [`HookSiteKind::ScopeEnd`] ends that.
     Scope,
     ScopeEnd,
+    /// In the classes of operators of Reactor and RxJava.
+    Assembly(AssemblyHook),
+    /// A call in the classes of Kotlin's continuations.
+    Continuation(ContinuationCall),
     /// `ClassLoader.defineClass0`: its site is published, and the call is redirected.
     DefineHidden,
 }

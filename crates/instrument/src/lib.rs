@@ -18,6 +18,8 @@ mod instrumentation;
 pub mod jdk;
 
 mod api_calls;
+pub mod assembly;
+pub mod continuations;
 mod object_creation;
 
 pub mod kinds;

@@ -102,6 +102,8 @@ shared_constants! {
 
     /// Field of a running thread: its next submission is a virtual thread's own continuation, not a task.
     SCHEDULING: i64 = -1;
+    /// Field of a running thread: the continuation that it creates is a generator's. Field of such a continuation.
+    RESTRICTED: i64 = -2;
     /// Field of a task that was submitted in several contexts.
     SEVERAL: i64 = -1;
     /// Field of a task that was submitted under several sets of tags.

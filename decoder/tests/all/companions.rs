@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use lucce_decoder::{
-BlockSum, ContextId, Profile, list_living_memory, list_lock_pairs, list_started_threads, ClassTotals, list_defined_classes, list_method_times, sum_classes,
+    BlockSum, ClassTotals, ContextId, Profile, list_defined_classes, list_living_memory,
+    list_lock_pairs, list_method_times, list_started_threads, sum_classes,
 };
 use lucce_testkit::{HEADER, Ids};
 use lucce_tracelog::{EndRecord, EventType, EventTypeId, StatRecord, ThreadId, lock_holder_detail};

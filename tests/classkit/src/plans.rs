@@ -2,7 +2,7 @@
 
 use lucce_bytecode::{
     AllocationOpcode, ClassFile, ClassFileMethod, ClassPlan, CodeInsertion, CodeScan, EntryHook,
-    HelperMethod, MethodPlan, RewrittenClass, rewrite, rewrite_all_wide,
+    HelperMethod, MethodCall, MethodPlan, NewField, RewrittenClass, rewrite, rewrite_all_wide,
 };
 
 const HOOKS: &str = "lucce/Hooks";
@@ -29,6 +29,13 @@ pub const CONCAT: HelperMethod<'_> = hook(
     "(Ljava/lang/String;Ljava/lang/String;)Ljava/lang/String;",
 );
 
+/// A field that classes of programs get.
+const FIELD: NewField<'_> = NewField {
+    name: "$kept",
+    descriptor: "J",
+    access: 0x1082,
+};
+
 /// Hooks at every place that can have one.
 pub fn everything(class: &ClassFile<'_>) -> ClassPlan<'static> {
     let mut plan = ClassPlan::default();
@@ -39,10 +46,68 @@ pub fn everything(class: &ClassFile<'_>) -> ClassPlan<'static> {
             continue;
         }
         let scan = class.scan_code(code).expect("sound code");
-        plan.methods
-            .insert(index, method_plan(index, method, &scan));
+        let mut planned = method_plan(index, method, &scan);
+        if has_field(class) {
+            planned.inserts.extend(around_field(class, method, &scan));
+            planned.inserts.sort_by_key(|(bci, _)| *bci);
+        }
+        plan.methods.insert(index, planned);
     }
+    plan.fields.extend(has_field(class).then_some(FIELD));
     plan
+}
+
+/// Whether it is a class of a program. The VM knows the fields of some classes of the JDK.
+fn has_field(class: &ClassFile<'_>) -> bool {
+    const INTERFACE_OR_MODULE: u16 = 0x8200;
+    const JDK: [&str; 6] = ["java/", "javax/", "jdk/", "sun/", "com/sun/", "org/"];
+    class.access() & INTERFACE_OR_MODULE == 0
+        && !JDK.iter().any(|prefix| class.name().starts_with(prefix))
+}
+
+/// What reads and writes the field, at some calls of instance methods.
+fn around_field(
+    class: &ClassFile<'_>,
+    method: &ClassFileMethod<'_>,
+    scan: &CodeScan<'_>,
+) -> Vec<(u16, CodeInsertion<'static>)> {
+    const STATIC: u16 = 0x0008;
+    const INVOKEVIRTUAL: u8 = 182;
+    let field = FIELD.name;
+    let of_this = method.access & STATIC == 0 && method.name != "<init>";
+    let takes_one = |call: &MethodCall<'_>| {
+        let one = ["(Ljava/lang/Object;)", "(I)", "(Ljava/lang/String;)"];
+        one.iter().any(|one| call.descriptor.starts_with(one))
+    };
+    let mut inserts = Vec::new();
+    for (n, call) in scan.calls.iter().enumerate() {
+        let site = n as i32 * 77;
+        if of_this && n % 16 == 3 {
+            let helper = LONG;
+            let read = CodeInsertion::MarkOwnField {
+                helper,
+                site,
+                field,
+            };
+            let helper = CURRENT;
+            let written = CodeInsertion::AfterStore {
+                helper,
+                site,
+                field,
+            };
+            inserts.extend([(call.bci, read), (call.bci, written)]);
+        }
+        if call.opcode == INVOKEVIRTUAL && call.owner == class.name() && takes_one(call) {
+            let helper = LONG;
+            let read = CodeInsertion::MarkReceiverField {
+                helper,
+                site,
+                field,
+            };
+            inserts.push((call.bci, read));
+        }
+    }
+    inserts
 }
 
 fn method_plan(

@@ -85,6 +85,15 @@ public final class LucceRtContexts {
         return c;
     }
 
+    /** The context of a frame of `callee`, called at `site` of a frame with context `c`. */
+    @Hidden
+    static long callContext(Thread t, long c, int site, int callee) {
+        long index = t.$lucceCounters;
+        long copies = index == 0 ? 0 : Memory.U.getLong(index + INDEX_TRANSITIONS);
+        int shift = index == 0 ? 0 : (int) Memory.U.getLong(index + INDEX_TRANSITIONS_SHIFT);
+        return stepOver(Memory.U, c, site, callee, copies, shift);
+    }
+
     /** Long.rotateLeft has hooks itself if entries are counted. */
     @ForceInline
     static long rotateWord(long word) {

@@ -112,5 +112,14 @@ final class LucceRtNatives {
     /** The frame has finished the task. */
     static native void endTaggedTask(long ts, long p);
 
+    /** The context of the frame of `method`, which resumes a continuation that keeps this number. */
+    static native long resumedContext(long number, int method);
+
+    /** The context of the frame that separates an operator's code from what made it. {@code context}: that of its constructor. */
+    static native long assemblyContext(long context, int constructor);
+
+    /** The site of that frame. */
+    static native int assemblySite();
+
     static native long scopeContext(long number, int method);
 }

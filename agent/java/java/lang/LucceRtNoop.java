@@ -52,6 +52,9 @@ public final class LucceRtNoop {
     public static long enterNoop(int id) { return 0; }
 
     @Hidden
+    public static long enterNoop(long p, int site) { return 0; }
+
+    @Hidden
     public static void noop(long p) { }
 
     @Hidden

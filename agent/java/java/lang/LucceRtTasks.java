@@ -236,6 +236,73 @@ public class LucceRtTasks {
         publishSite(p, site);
     }
 
+    // ---- continuations of Kotlin --------------------------------------------------------------------
+
+    // A continuation keeps the context of the frame of its base class's constructor. 0: unknown. RESTRICTED: its consumer calls it.
+
+    /** In the constructor of a continuation, whose frame has slot `p`. Returns what the continuation keeps. */
+    @Hidden @DontInline
+    public static long createContinuation(long p, int site) {
+        if (!LIVE) return 0;
+        Thread t = Thread.currentThread();
+        if (t.$lucceOrigin == RESTRICTED) {
+            t.$lucceOrigin = 0;
+            return RESTRICTED;
+        }
+        return findContext(p, Memory.U.getInt(METHODS + ((long) site << INT_BITS)), t.$lucceCounters);
+    }
+
+    /** The next continuation that this thread creates is a generator's. */
+    @Hidden @DontInline
+    public static void beforeRestricted(long p, int site) {
+        if (LIVE) Thread.currentThread().$lucceOrigin = RESTRICTED;
+        publishSite(p, site);
+    }
+
+    /** The frame with slot `p` is about to run a continuation: its caller becomes that of the suspended call. */
+    @Hidden @DontInline
+    public static void beforeResume(long number, long p, int site) {
+        publishSite(p, site);
+        if (!LIVE) return;
+        Thread t = Thread.currentThread();
+        if (t.$lucceState == 0 || !ownsSlot(t, p)) return;
+        int m = Memory.U.getInt(METHODS + ((long) site << INT_BITS));
+        writeMemo(Memory.U, p, m, number == RESTRICTED ? 0 : resumedContext(number, m));
+    }
+
+    // ---- operators of Reactor and RxJava ------------------------------------------------------------
+
+    // An object keeps the context of a frame between its code and what made it: see `stack/assembly` in the agent. 0: unknown.
+
+    /** Initialized when the first operator is made. */
+    private static final class Assembly {
+        static final int SITE = assemblySite();
+    }
+
+    /** In the constructor of an operator or a subscriber, whose frame has slot `p`. Returns what the object keeps. */
+    @Hidden @DontInline
+    public static long createOperator(long p, int site) {
+        if (!LIVE) return 0;
+        Thread t = Thread.currentThread();
+        if (t.$lucceState == 0 || !ownsSlot(t, p)) return 0;
+        int m = Memory.U.getInt(METHODS + ((long) site << INT_BITS));
+        long c = findContext(p, m, t.$lucceCounters);
+        return c == 0 ? 0 : assemblyContext(c, m);
+    }
+
+    /**
+     * A method of such an object begins, in the frame with slot `p`: its caller becomes what made the object. Not while allocations
+     * are measured: they belong to the code that subscribes.
+     */
+    @Hidden @DontInline
+    public static void beforeSignal(long number, long p, int site) {
+        if (!LIVE) return;
+        Thread t = Thread.currentThread();
+        if (t.$lucceState == 0 || !ownsSlot(t, p)) return;
+        int m = Memory.U.getInt(METHODS + ((long) site << INT_BITS));
+        writeMemo(Memory.U, p, m, number == 0 || isCounted(FOLLOW) ? 0 : callContext(t, number, Assembly.SITE, m));
+    }
+
     // ---- a context that continues elsewhere ---------------------------------------------------------
 
     /** The caller of the frame with slot `p` becomes the context with id `number`. */

@@ -48,6 +48,33 @@ public final class LucceRtTasks extends LucceRtProductTasks {
     }
 
     @Hidden @DontInline
+    public static long createContinuation(long p, int site) {
+        return TREE || PAPER ? 0 : LucceRtProductTasks.createContinuation(p, site);
+    }
+
+    @Hidden @DontInline
+    public static void beforeRestricted(long p, int site) {
+        if (TREE || PAPER) publishSite(p, site);
+        else LucceRtProductTasks.beforeRestricted(p, site);
+    }
+
+    @Hidden @DontInline
+    public static void beforeResume(long number, long p, int site) {
+        if (TREE || PAPER) publishSite(p, site);
+        else LucceRtProductTasks.beforeResume(number, p, site);
+    }
+
+    @Hidden @DontInline
+    public static long createOperator(long p, int site) {
+        return TREE || PAPER ? 0 : LucceRtProductTasks.createOperator(p, site);
+    }
+
+    @Hidden @DontInline
+    public static void beforeSignal(long number, long p, int site) {
+        if (!TREE && !PAPER) LucceRtProductTasks.beforeSignal(number, p, site);
+    }
+
+    @Hidden @DontInline
     public static void beginScope(long number, long p, int site) {
         if (!TREE && !PAPER) LucceRtProductTasks.beginScope(number, p, site);
     }
