@@ -7,7 +7,9 @@
 //! - Calls by JNI and by reflection's natives: these are bracketed.
 //! - `Thread.run`, a thread's first frame, for which `$lucceStack` is right. Also `VirtualThread.run`, and the method that
 //!   makes a `Thread` for native code that attaches itself: they have their own frame kinds.
-//! - Methods that run before the VM is initialized, or only while an archive of classes is written.
+//! - Methods that run before the VM is initialized, such as `ClassLoader.getPlatformClassLoader`.
+//! - Methods that run only while an archive of classes is written, or for classes from one, such as `URL.<init>` and
+//!   `SecureClassLoader.getProtectionDomain`. With hooks the VM uses no archive.
 //! - Methods without anything that can ask for a context: constructors of boxes, of `MemoryUsage`, `EventWriter`,
 //!   `ByteArrayInputStream`, and of exceptions that the VM throws; `System.getProperty`, `Throwable.getCause`,
 //!   `Character.isJavaIdentifierStart` and `…Part`. [`METHODS`] does have the exception that makes a text of its own,
@@ -33,7 +35,7 @@ const ANY_CLASS: [&str; 5] = [
 ];
 
 /// VM entries by class and method, with the descriptor if other overloads are called often. `*` makes a prefix.
-pub const METHODS: [(&str, &str); 58] = [
+pub const METHODS: [(&str, &str); 50] = [
     // In the middle of any method: linking, loading and initialising.
     ("java/lang/invoke/MethodHandleNatives", "link*"),
     (
@@ -44,8 +46,6 @@ pub const METHODS: [(&str, &str); 58] = [
     ("java/lang/ClassLoader", "addClass"),
     ("java/lang/ClassLoader", "checkPackageAccess"),
     ("java/lang/ClassLoader", "findNative"),
-    ("java/lang/ClassLoader", "getPlatformClassLoader"),
-    ("java/lang/ClassLoader", "getSystemClassLoader"),
     ("java/lang/ClassLoader", "getResourceAsByteArray"),
     ("jdk/internal/loader/NativeLibraries", "getFromClass"),
     ("java/lang/Throwable", "initCause"),
@@ -53,19 +53,6 @@ pub const METHODS: [(&str, &str); 58] = [
         "java/lang/BootstrapMethodError",
         "<init>(Ljava/lang/Throwable;)V",
     ),
-    // Origin of classes from an archive.
-    ("jdk/internal/loader/ClassLoaders", "toFileURL"),
-    (
-        "jdk/internal/loader/BuiltinClassLoader",
-        "defineOrCheckPackage",
-    ),
-    ("java/security/SecureClassLoader", "getProtectionDomain"),
-    (
-        "java/security/CodeSource",
-        "<init>(Ljava/net/URL;[Ljava/security/CodeSigner;)V",
-    ),
-    ("java/util/jar/Manifest", "<init>(Ljava/io/InputStream;)V"),
-    ("java/net/URL", "<init>(Ljava/lang/String;)V"),
     // Called by a native method repeatedly, or without a bracket.
     (
         "java/lang/StackStreamFactory$AbstractStackWalker",
