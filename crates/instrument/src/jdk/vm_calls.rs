@@ -35,9 +35,18 @@ const ANY_CLASS: [&str; 5] = [
 ];
 
 /// VM entries by class and method, with the descriptor if other overloads are called often. `*` makes a prefix.
-pub const METHODS: [(&str, &str); 50] = [
+pub const METHODS: [(&str, &str); 53] = [
     // In the middle of any method: linking, loading and initialising.
-    ("java/lang/invoke/MethodHandleNatives", "link*"),
+    ("java/lang/invoke/MethodHandleNatives", "linkCallSite"),
+    (
+        "java/lang/invoke/MethodHandleNatives",
+        "linkDynamicConstant",
+    ),
+    ("java/lang/invoke/MethodHandleNatives", "linkMethod"),
+    (
+        "java/lang/invoke/MethodHandleNatives",
+        "linkMethodHandleConstant",
+    ),
     (
         "java/lang/invoke/MethodHandleNatives",
         "findMethodHandleType",
@@ -228,6 +237,23 @@ pub const FINALIZABLE: [(&str, &str); 3] = [
     ("java/lang/ref/FinalReference", "<init>"),
 ];
 
+/// VM entries that reach no code of the program. Entered by the VM, `put` gets texts.
+///
+/// If no class of the JDK is in scope, nothing in them can ask for a context.
+const WITHOUT_PROGRAM: [(&str, &str); 3] = [
+    ("java/lang/ClassLoader", "addClass"),
+    (
+        "java/lang/invoke/MethodHandleNatives",
+        "findMethodHandleType",
+    ),
+    ("java/util/Properties", "put"),
+];
+
+/// Whether this VM entry needs no hooks if no class of the JDK is in scope.
+pub fn reaches_no_program(class: &str, method: &str) -> bool {
+    WITHOUT_PROGRAM.contains(&(class, method))
+}
+
 /// Whether this VM entry does nothing but allocate and lock.
 pub fn only_allocates(class: &str, method: &str) -> bool {
     FINALIZABLE.contains(&(class, method))
@@ -282,6 +308,8 @@ mod vm_calls_tests {
             "linkCallSite",
             "()V"
         ));
+        // Called by `linkCallSite`, not by the VM.
+        assert!(!is_vm_entered(natives, "linkCallSiteImpl", "()V"));
         assert!(is_vm_entered(
             "jdk/jfr/internal/dcmd/DCmdStart",
             "execute",
@@ -312,14 +340,30 @@ mod vm_calls_tests {
 
     #[test]
     fn a_descriptor_leaves_out_the_other_overloads() {
-        let url = "java/net/URL";
-        assert!(is_vm_entered(url, "<init>", "(Ljava/lang/String;)V"));
+        let element = "java/lang/StackTraceElement";
+        let of_frames = "([Ljava/lang/StackTraceElement;)[Ljava/lang/StackTraceElement;";
+        assert!(is_vm_entered(element, "of", of_frames));
         assert!(!is_vm_entered(
-            url,
-            "<init>",
-            "(Ljava/net/URL;Ljava/lang/String;)V"
+            element,
+            "of",
+            "(Ljava/lang/Object;I)[Ljava/lang/StackTraceElement;"
         ));
-        assert!(!is_vm_entered(url, "<init>", ""));
+        assert!(!is_vm_entered(element, "of", ""));
+    }
+
+    #[test]
+    fn what_the_vm_calls_only_at_start_or_for_an_archive_is_no_entry() {
+        let loader = "java/lang/ClassLoader";
+        let get = "()Ljava/lang/ClassLoader;";
+        assert!(!is_vm_entered(loader, "getPlatformClassLoader", get));
+        assert!(!is_vm_entered(
+            "java/net/URL",
+            "<init>",
+            "(Ljava/lang/String;)V"
+        ));
+        assert!(is_vm_entered(loader, "addClass", "(Ljava/lang/Class;)V"));
+        assert!(reaches_no_program(loader, "addClass"));
+        assert!(!reaches_no_program(loader, "checkPackageAccess"));
     }
 
     #[test]
