@@ -43,9 +43,22 @@ pub fn tests(setup: &'static Setup) -> Vec<Test> {
 
 /// Where code calls what the VM enters, too, from the same places again and again, the VM is not asked for all frames.
 fn calls_tell_enough(setup: &Setup, jdk: &Jdk) -> Checked {
-    let java = Java::new(setup, jdk, &format!("classes-{}-near", jdk.version));
-    let java = java.main(["io.lucce.programs.LoaderCalls"]);
-    let java = java.agent("events=alloc,verify=1");
+    const RUNS: [(&str, &str); 2] = [
+        ("io.lucce.programs.LoaderCalls", "events=alloc,verify=1"),
+        // Frames out of scope lie between.
+        (
+            "FreshLoaders",
+            "events=alloc,verify=1,instrument=app,include=FreshLoaders*",
+        ),
+    ];
+    for (main, options) in RUNS {
+        let name = format!("classes-{}-near-{}", jdk.version, options.len());
+        check_near_calls(&Java::new(setup, jdk, &name).main([main]).agent(options))?;
+    }
+    Ok(())
+}
+
+fn check_near_calls(java: &Java) -> Checked {
     java.run()?.expect(0)?;
     let log = java.log();
     java.lucce().check(&log)?;

@@ -17,7 +17,36 @@ pub fn tests(setup: &'static Setup) -> Vec<Test> {
         test(name, false, move || known(setup, jdk))
     });
     let other = test("jdk_facts::other", false, || other(setup));
-    known.chain([other]).collect()
+    let symbols = setup.jdks.iter().map(|jdk| {
+        let name = format!("jdk_facts::{}::symbols", jdk.version);
+        test(name, false, move || check_symbol_table(setup, jdk))
+    });
+    known.chain([other]).chain(symbols).collect()
+}
+
+/// The VM says how many buckets its table of symbols has: more than without the agent, and as many as the user wants.
+fn check_symbol_table(setup: &Setup, jdk: &Jdk) -> Checked {
+    const OF_USER: &str = "-XX:SymbolTableSize=65536";
+    const EXPECTED: [(&[&str], &str); 2] = [(&[], "262144"), (&[OF_USER], "65536")];
+    for (flags, buckets) in EXPECTED {
+        let java = Java::new(setup, jdk, &format!("symbols-{}-{buckets}", jdk.version));
+        let unlocked = [
+            "-XX:+UnlockExperimentalVMOptions",
+            "-XX:+UnlockDiagnosticVMOptions",
+            "-XX:+PrintStringTableStatistics",
+        ];
+        let java = java
+            .agent("events=none")
+            .flags(unlocked.into_iter().chain(flags.iter().copied()))
+            .main(["io.lucce.programs.Lambdas"]);
+        let ended = java.run()?.expect(0)?;
+        let table = ended.stdout.split("SymbolTable statistics:").nth(1);
+        let line = table.and_then(|table| table.lines().find(|line| line.contains("buckets")));
+        let is_right = line.is_some_and(|line| line.split_whitespace().any(|word| word == buckets));
+        ensure(is_right, || format!("{buckets}: {line:?}"))?;
+        java.clean();
+    }
+    Ok(())
 }
 
 /// Of the JDKs that were tried everything is known that a program loads.

@@ -3,6 +3,7 @@
 use lucce_instrument::HookOptions;
 
 use crate::classes::ClassParts;
+use crate::core::is_jdk_excluded;
 use crate::registry::ClassLoaderId;
 
 /// What rewriting a class ends with.
@@ -32,6 +33,7 @@ pub fn hooks_for_loader(agent: ClassParts<'_>, loader: ClassLoaderId) -> HookOpt
         exits: agent.counters.tracking.records_calls(),
         at_entry: !agent.counters.tracking.is_lazy(),
         restores: agent.core.options.is_partial(),
+        jdk_is_out_of_scope: is_jdk_excluded(&agent.core.options),
         trusted: agent.core.loaders.is_trusted(loader),
         inherits: agent.core.loaders.is_own(loader),
         kinds: agent.core.options.kinds_in_code(),

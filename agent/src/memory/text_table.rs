@@ -20,8 +20,12 @@ pub struct TextTable {
     gone: BitSet,
     /// Number of texts in the table.
     live: usize,
-    /// Numbers of texts plus 1, by hash; 0: empty. The length is a power of two, and at most three quarters are used.
-    by_hash: Box<[u32]>,
+    /// By hash; 0: empty. The length is a power of two, and at most three quarters are used.
+    ///
+    /// ```text
+    /// [high half of the hash << 32 | number of the text plus 1]
+    /// ```
+    by_hash: Box<[u64]>,
 }
 
 const MOST_BYTES: usize = 1 << 30;
@@ -60,7 +64,7 @@ impl TextTable {
         self.live += 1;
         let count = self.positions.len() as u32;
         if let Some(place) = self.by_hash.get_mut(at) {
-            *place = count;
+            *place = hash_text(text.as_bytes()) & HASH_MASK | u64::from(count);
         }
         Some(InternedText(count - 1))
     }
@@ -90,7 +94,7 @@ impl TextTable {
 
     /// Removes all other texts, whose numbers are never used again. A removed text that returns gets a new number.
     pub fn retain_texts(&mut self, names: &BitSet) {
-        let listed = self.by_hash.iter().filter_map(|name| name.checked_sub(1));
+        let listed = self.by_hash.iter().copied().filter_map(entry_number);
         let gone: Vec<u32> = listed.filter(|name| !names.contains(*name)).collect();
         for name in &gone {
             let at = *name as usize;
@@ -111,11 +115,17 @@ impl TextTable {
     /// The number of a text, or the position in the table where it belongs.
     fn locate_text(&self, text: &str) -> Result<InternedText, usize> {
         let mask = self.by_hash.len() - 1;
-        let mut at = hash_text(text.as_bytes()) & mask;
+        let hash = hash_text(text.as_bytes());
+        let mut at = hash as usize & mask;
         loop {
-            match self.by_hash.get(at).copied().unwrap_or(0).checked_sub(1) {
+            let entry = self.by_hash.get(at).copied().unwrap_or(0);
+            // Most other texts differ in the hash: their bytes are not read.
+            let is_like = (entry ^ hash) & HASH_MASK == 0;
+            match entry_number(entry) {
                 None => return Err(at),
-                Some(found) if self.text_bytes(InternedText(found)) == text.as_bytes() => {
+                Some(found)
+                    if is_like && self.text_bytes(InternedText(found)) == text.as_bytes() =>
+                {
                     return Ok(InternedText(found));
                 }
                 Some(_) => at = (at + 1) & mask,
@@ -126,12 +136,11 @@ impl TextTable {
     /// Rebuilds the table with `size` positions, without removed texts.
     fn rebuild_table(&mut self, size: usize) {
         let old = std::mem::replace(&mut self.by_hash, vec![0; size].into());
-        for entry in old.into_iter().filter(|entry| *entry != 0) {
-            let name = entry - 1;
-            if self.gone.contains(name) {
+        for entry in old {
+            let Some(name) = entry_number(entry).filter(|name| !self.gone.contains(*name)) else {
                 continue;
-            }
-            let mut at = hash_text(self.text_bytes(InternedText(name))) & (size - 1);
+            };
+            let mut at = hash_text(self.text_bytes(InternedText(name))) as usize & (size - 1);
             while self.by_hash[at] != 0 {
                 at = (at + 1) & (size - 1);
             }
@@ -140,10 +149,18 @@ impl TextTable {
     }
 }
 
-fn hash_text(text: &[u8]) -> usize {
+/// The part of a hash that entries of the table have.
+const HASH_MASK: u64 = !0 << 32;
+
+/// The number of an entry's text. `None`: the entry is empty.
+fn entry_number(entry: u64) -> Option<u32> {
+    (entry as u32).checked_sub(1)
+}
+
+fn hash_text(text: &[u8]) -> u64 {
     let mut hasher = FxHasher::default();
     hasher.write(text);
-    hasher.finish() as usize
+    hasher.finish()
 }
 
 #[cfg(test)]

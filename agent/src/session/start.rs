@@ -120,6 +120,7 @@ fn start_with_resources(
     }
     file_watch::survive_truncation(vm);
     holders_request::remember_vm(vm);
+    flags::enlarge_symbol_table(vm);
     jvmti
         .add_capabilities(&required_capabilities(jvmti, &options))
         .map_err(unsupported_message("what the agent needs"))?;

@@ -24,7 +24,7 @@ use crate::stack::caller_frames::{
     match_callers, shown_frames, wanted_site,
 };
 use crate::stack::entry_loss::{EntryLoss, LossReason};
-use crate::stack::frames::{PIECE, ResolvedFrame, StackWalk};
+use crate::stack::frames::{MethodKind, PIECE, ResolvedFrame, StackWalk};
 use crate::stack::innermost_frames::WalkedFrames;
 use crate::stack::vm_entry_sites::VmEntrySite;
 use crate::stack::{context_scopes, contexts, current_location, innermost_frames};
@@ -70,7 +70,6 @@ pub fn enter_frame(
         }
         _ => None,
     };
-    let caller = frames.first().cloned();
     let callers = match called {
         Some(callers) => callers,
         None => {
@@ -88,13 +87,14 @@ pub fn enter_frame(
             }
         }
     };
-    if let Some(caller) = caller.filter(|_| callers.slot == pointer) {
+    let caller = nearest_caller(agent, &frames).filter(|_| callers.slot == pointer);
+    if let Some(caller) = caller {
         let site = pointer.below().site();
-        if callers_at_call(&agent.core.registry(), &caller, pointer).is_some() {
+        if callers_at_call(&agent.core.registry(), caller, pointer).is_some() {
             agent
                 .stack
                 .vm_entry_sites
-                .record_call(agent, env, site, &caller);
+                .record_call(agent, env, site, caller);
         }
     }
     callers.begin_entry(state, (pointer, slotless), site_for)
@@ -103,7 +103,8 @@ pub fn enter_frame(
 /// Maximum number of helper frames above the entered frame.
 const HELPERS: usize = 3;
 
-/// The callers, proven by one frame below the entered ones, or by two if that one is a native method's. The second
+/// The callers, proven by one frame below the entered ones, or by two if that one is a native method's. Frames out of
+/// scope do not count. The second
 /// value is whether the entered frames have no slot. `None`: they prove nothing, or the cache does not know the site
 /// below the pointer.
 fn find_near_callers(
@@ -121,25 +122,51 @@ fn find_near_callers(
         .vm_entry_sites
         .get_site(pointer.below().site())?;
     let below = match place {
-        VmEntrySite::Call(..) => 1,
+        VmEntrySite::Call(..) => 1 + most_hidden_frames(agent),
         VmEntrySite::Native => 2,
         VmEntrySite::Seen(_) | VmEntrySite::Unclear => return None,
     };
     let mut walk = StackWalk::new(agent, env, HELPERS + own + below);
     let slotless = !walk.by_ref().take(own).any(|frame| frame.method.slot);
-    let caller = walk.next()?;
+    let frames: Vec<ResolvedFrame> = walk.by_ref().take(below).collect();
+    let caller = nearest_caller(agent, &frames)?;
     let callers = match place {
         VmEntrySite::Call(method, location) => {
             let is_there = Arc::ptr_eq(&method, &caller.method) && location == caller.location;
-            is_there.then(|| callers_at_call(&agent.core.registry(), &caller, pointer))?
+            is_there.then(|| callers_at_call(&agent.core.registry(), caller, pointer))?
         }
         _ => {
-            // Resolving a frame reads the registry, too.
-            let below = walk.next()?;
-            callers_at_native_call(&agent.core.registry(), &caller, &below, pointer)
+            let [native, below] = &frames[..] else {
+                return None;
+            };
+            callers_at_native_call(&agent.core.registry(), native, below, pointer)
         }
     };
     Some((callers?, slotless))
+}
+
+/// Maximum number of frames between the entered one and the nearest frame in scope, for the proof by that frame.
+const MOST_HIDDEN: usize = 12;
+
+/// The number of hidden frames that the proof by one frame may skip.
+fn most_hidden_frames(agent: StackParts<'_>) -> usize {
+    match agent.core.options.is_partial() {
+        true => MOST_HIDDEN,
+        false => 0,
+    }
+}
+
+/// The frame that proves the pointer, if it is stopped at a call with a hook. `frames`: innermost first. Code out of
+/// scope leaves the pointer unchanged, so its frames are skipped.
+fn nearest_caller<'f>(
+    agent: StackParts<'_>,
+    frames: &'f [ResolvedFrame],
+) -> Option<&'f ResolvedFrame> {
+    let mut near = frames.iter().take(1 + most_hidden_frames(agent));
+    match agent.core.options.is_partial() {
+        true => near.find(|frame| frame.method.kind != MethodKind::Hidden),
+        false => near.next(),
+    }
 }
 
 /// Matches all frames below the entered one. `frames`: innermost first; `None`: the VM does not report them.

@@ -23,7 +23,7 @@ const LUCCE_LAB: &str = "{lucce-lab}";
 const ASYNC_PROFILER: &str = "{async-profiler}";
 
 /// Name, description, flags; the first is the baseline.
-const KNOWN: [(&str, &str, &str); 15] = [
+const KNOWN: [(&str, &str, &str); 16] = [
     ("none", "no agent", ""),
     (
         "xshare-off",
@@ -44,6 +44,11 @@ const KNOWN: [(&str, &str, &str); 15] = [
         "alloc",
         "every allocation is counted with its full context",
         "-agentpath:{lucce}=events=alloc,log=warn,out={out}",
+    ),
+    (
+        "alloc-app",
+        "every allocation of application classes is counted",
+        "-agentpath:{lucce}=events=alloc,instrument=app,log=warn,out={out}",
     ),
     (
         "lock",

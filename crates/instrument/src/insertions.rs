@@ -45,6 +45,8 @@ pub struct HookOptions {
     pub restores: bool,
     /// See [`super::InstrumentationOptions::trusted`].
     pub trusted: bool,
+    /// No class of the JDK is in scope.
+    pub jdk_is_out_of_scope: bool,
     /// The class calls inherited helpers, because its loader may not find the helper class: see `inherited`.
     pub inherits: bool,
     /// The counted kinds; some add fields to classes of the JDK.

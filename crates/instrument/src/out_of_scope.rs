@@ -5,7 +5,7 @@
 //!
 //! | method | hook |
 //! |---|---|
-//! | VM entries, including class initializers | ask the VM, as in scope |
+//! | VM entries, including class initializers | ask the VM, as in scope; not [`vm_calls::reaches_no_program`] |
 //! | the first method of a virtual thread | gives the thread its slots |
 //! | the method that starts a Java agent when the VM starts | activates the hooks, as in scope |
 //! | the methods of JDK 21 by which a virtual thread acts as its carrier | as in scope: see `roles::switch_frame_kind` |
@@ -33,7 +33,7 @@ use crate::kinds::{AnalyzedMethod, hooks_of_kinds};
 
 /// Returns the insertions of a class that is out of scope.
 ///
-/// `creates`: whether constructors of this class may be in scope, or may call one in scope. `counts`: the counted
+/// `creates`: whether constructors of this class may be in scope, or may call one in scope. `hooks` has the counted
 /// kinds. `trusted`: see `InstrumentationOptions`.
 ///
 /// # Errors
@@ -48,7 +48,11 @@ pub fn plan_class_outside(
     for (index, method) in class.methods().iter().enumerate() {
         let Some(code) = &method.code else { continue };
         let scan = class.scan_code(code)?;
-        let mut planned = method_plan(name, method, &scan, creates);
+        let is_idle = hooks.jdk_is_out_of_scope && vm_calls::reaches_no_program(name, &method.name);
+        let mut planned = match is_idle {
+            true => None,
+            false => method_plan(name, method, &scan, creates),
+        };
         let at = AnalyzedMethod {
             class: name,
             method,

@@ -12,7 +12,7 @@
 
 use std::ffi::{CStr, c_char, c_void};
 use std::ptr;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 
 use jvmti_bindings::sys::jni::JavaVM;
 
@@ -88,6 +88,33 @@ pub fn compile_long_methods(vm: VmHandle) -> bool {
     };
     done() == Some(true)
 }
+
+/// Makes HotSpot create its table of symbols with [`SYMBOL_BUCKETS`] buckets. Must be called before the VM creates it:
+/// in `Agent_OnLoad`.
+///
+/// Without the archive of classes, all symbols of the JDK are in that table. With 32,768 buckets, each look-up then
+/// follows a long chain. Nothing changes if the user set the flag, or if the VM does not describe its flags.
+pub fn enlarge_symbol_table(vm: *mut JavaVM) {
+    const NAME: &CStr = c"SymbolTableSize";
+    let Some(flags) = VmFlags::from_vm(vm) else {
+        return;
+    };
+    let is_default = flags
+        .find_flag(NAME)
+        .is_some_and(|flag| flags.is_default(flag));
+    let is_small = flags
+        .read_number(NAME)
+        .is_some_and(|size| size < SYMBOL_BUCKETS as u64);
+    if let (true, true, Some(address)) = (is_default, is_small, flags.value_address(NAME)) {
+        // SAFETY: the flag's value is a word. The VM has one thread now, and reads the word when it creates the table.
+        let value = unsafe { AtomicUsize::from_ptr(ptr::with_exposed_provenance_mut(address)) };
+        // Relaxed: the same thread reads it.
+        value.store(SYMBOL_BUCKETS, Ordering::Relaxed);
+    }
+}
+
+/// Buckets for the symbols of a large program, of 8 bytes each.
+const SYMBOL_BUCKETS: usize = 1 << 18;
 
 /// Returns the maximum size of the Java heap in bytes. `None`: unknown.
 pub fn max_heap_bytes(vm: *mut JavaVM) -> Option<u64> {

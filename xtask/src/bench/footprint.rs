@@ -14,7 +14,7 @@ const COMPILED: [&str; 3] = ["H2Mix", "XalanTransform", "EclipseCompile"];
 const THREADED: [&str; 2] = ["H2Mix", "XalanTransform"];
 const THREADS: [usize; 4] = [1, 2, 4, 8];
 
-const PARTS: [&str; 4] = ["startup", "compiler", "threads", "log"];
+const PARTS: [&str; 5] = ["startup", "framework", "compiler", "threads", "log"];
 
 /// # Errors
 /// There is no such part or JDK, a program fails, or a log cannot be read.
@@ -38,6 +38,7 @@ pub fn run(options: &BenchOptions) -> Outcome {
     };
     let run = |name| match name {
         "startup" => part(name, startup(options, &jdk)),
+        "framework" => part(name, framework(options, &jdk)),
         "compiler" => part(name, compiler(options, &jdk)),
         "threads" => part(name, threads(options, &jdk)),
         _ => growth::run(options, &jdk),
@@ -77,6 +78,19 @@ fn startup(options: &BenchOptions, jdk: &Jdk) -> Plan {
     plan.rounds = if options.quick { 4 } else { 15 };
     plan.warm_up = 1;
     plan
+}
+
+/// The start of a framework: a web shop with Spring Boot, JPA and H2, from the start of the process to the end of a few
+/// requests.
+fn framework(options: &BenchOptions, jdk: &Jdk) -> Plan {
+    let jar = paths::harness().join("shop/target/shop.jar");
+    let arguments = vec!["-jar".into(), jar.into(), "--shop.requests=4".into()];
+    options.plan(vec![Program {
+        name: "SpringShop".into(),
+        command: options.command(jdk, arguments),
+        whole: true,
+        turns: false,
+    }])
 }
 
 /// The heap is touched before anything runs: what the process needs more is the agent's own, and

@@ -51,7 +51,7 @@ pub struct BenchArguments {
     /// Measure datasets of many runs (adding, compacting, questions, decoding) in time, memory and bytes; the runs are variations of recorded applications
     #[arg(long, group = "programs", help_heading = PROGRAMS)]
     fleet: bool,
-    /// Run these only: applications; with --dacapo benchmarks; with --micro benchmarks whose names contain one; with --footprint startup, compiler, threads, log
+    /// Run these only: applications; with --dacapo benchmarks; with --micro benchmarks whose names contain one; with --footprint startup, framework, compiler, threads, log
     #[arg(long, value_name = "A,B", value_delimiter = ',', help_heading = PROGRAMS)]
     apps: Vec<String>,
 
@@ -122,6 +122,7 @@ Examples:
   cargo xtask bench --micro --apps CallDepth
   cargo xtask bench --methods --jdk 25
   cargo xtask bench --footprint --apps startup --jdk 25
+  cargo xtask bench --footprint --apps framework --variants tracking,alloc,alloc-app,leak
   cargo xtask bench --fleet --runs 10,100 --apps H2Mix,SpringOrders";
 
 const SIZES: [&str; 5] = ["small", "default", "large", "vlarge", "huge"];

@@ -96,6 +96,7 @@ fn rewrite_class(
         at_entry: false,
         restores: false,
         trusted: true,
+        jdk_is_out_of_scope: false,
         inherits: false,
         kinds: kinds_without_entries(),
     };

@@ -7,7 +7,9 @@
 //! - Calls by JNI and by reflection's natives: these are bracketed.
 //! - `Thread.run`, a thread's first frame, for which `$lucceStack` is right. Also `VirtualThread.run`, and the method that
 //!   makes a `Thread` for native code that attaches itself: they have their own frame kinds.
-//! - Methods that run before the VM is initialized, or only while an archive of classes is written.
+//! - Methods that run before the VM is initialized, such as `ClassLoader.getPlatformClassLoader`.
+//! - Methods that run only while an archive of classes is written, or for classes from one, such as `URL.<init>` and
+//!   `SecureClassLoader.getProtectionDomain`. With hooks the VM uses no archive.
 //! - Methods without anything that can ask for a context: constructors of boxes, of `MemoryUsage`, `EventWriter`,
 //!   `ByteArrayInputStream`, and of exceptions that the VM throws; `System.getProperty`, `Throwable.getCause`,
 //!   `Character.isJavaIdentifierStart` and `…Part`. [`METHODS`] does have the exception that makes a text of its own,
@@ -33,9 +35,18 @@ const ANY_CLASS: [&str; 5] = [
 ];
 
 /// VM entries by class and method, with the descriptor if other overloads are called often. `*` makes a prefix.
-pub const METHODS: [(&str, &str); 58] = [
+pub const METHODS: [(&str, &str); 53] = [
     // In the middle of any method: linking, loading and initialising.
-    ("java/lang/invoke/MethodHandleNatives", "link*"),
+    ("java/lang/invoke/MethodHandleNatives", "linkCallSite"),
+    (
+        "java/lang/invoke/MethodHandleNatives",
+        "linkDynamicConstant",
+    ),
+    ("java/lang/invoke/MethodHandleNatives", "linkMethod"),
+    (
+        "java/lang/invoke/MethodHandleNatives",
+        "linkMethodHandleConstant",
+    ),
     (
         "java/lang/invoke/MethodHandleNatives",
         "findMethodHandleType",
@@ -44,8 +55,6 @@ pub const METHODS: [(&str, &str); 58] = [
     ("java/lang/ClassLoader", "addClass"),
     ("java/lang/ClassLoader", "checkPackageAccess"),
     ("java/lang/ClassLoader", "findNative"),
-    ("java/lang/ClassLoader", "getPlatformClassLoader"),
-    ("java/lang/ClassLoader", "getSystemClassLoader"),
     ("java/lang/ClassLoader", "getResourceAsByteArray"),
     ("jdk/internal/loader/NativeLibraries", "getFromClass"),
     ("java/lang/Throwable", "initCause"),
@@ -53,19 +62,6 @@ pub const METHODS: [(&str, &str); 58] = [
         "java/lang/BootstrapMethodError",
         "<init>(Ljava/lang/Throwable;)V",
     ),
-    // Origin of classes from an archive.
-    ("jdk/internal/loader/ClassLoaders", "toFileURL"),
-    (
-        "jdk/internal/loader/BuiltinClassLoader",
-        "defineOrCheckPackage",
-    ),
-    ("java/security/SecureClassLoader", "getProtectionDomain"),
-    (
-        "java/security/CodeSource",
-        "<init>(Ljava/net/URL;[Ljava/security/CodeSigner;)V",
-    ),
-    ("java/util/jar/Manifest", "<init>(Ljava/io/InputStream;)V"),
-    ("java/net/URL", "<init>(Ljava/lang/String;)V"),
     // Called by a native method repeatedly, or without a bracket.
     (
         "java/lang/StackStreamFactory$AbstractStackWalker",
@@ -241,6 +237,23 @@ pub const FINALIZABLE: [(&str, &str); 3] = [
     ("java/lang/ref/FinalReference", "<init>"),
 ];
 
+/// VM entries that reach no code of the program. Entered by the VM, `put` gets texts.
+///
+/// If no class of the JDK is in scope, nothing in them can ask for a context.
+const WITHOUT_PROGRAM: [(&str, &str); 3] = [
+    ("java/lang/ClassLoader", "addClass"),
+    (
+        "java/lang/invoke/MethodHandleNatives",
+        "findMethodHandleType",
+    ),
+    ("java/util/Properties", "put"),
+];
+
+/// Whether this VM entry needs no hooks if no class of the JDK is in scope.
+pub fn reaches_no_program(class: &str, method: &str) -> bool {
+    WITHOUT_PROGRAM.contains(&(class, method))
+}
+
 /// Whether this VM entry does nothing but allocate and lock.
 pub fn only_allocates(class: &str, method: &str) -> bool {
     FINALIZABLE.contains(&(class, method))
@@ -295,6 +308,8 @@ mod vm_calls_tests {
             "linkCallSite",
             "()V"
         ));
+        // Called by `linkCallSite`, not by the VM.
+        assert!(!is_vm_entered(natives, "linkCallSiteImpl", "()V"));
         assert!(is_vm_entered(
             "jdk/jfr/internal/dcmd/DCmdStart",
             "execute",
@@ -325,14 +340,30 @@ mod vm_calls_tests {
 
     #[test]
     fn a_descriptor_leaves_out_the_other_overloads() {
-        let url = "java/net/URL";
-        assert!(is_vm_entered(url, "<init>", "(Ljava/lang/String;)V"));
+        let element = "java/lang/StackTraceElement";
+        let of_frames = "([Ljava/lang/StackTraceElement;)[Ljava/lang/StackTraceElement;";
+        assert!(is_vm_entered(element, "of", of_frames));
         assert!(!is_vm_entered(
-            url,
-            "<init>",
-            "(Ljava/net/URL;Ljava/lang/String;)V"
+            element,
+            "of",
+            "(Ljava/lang/Object;I)[Ljava/lang/StackTraceElement;"
         ));
-        assert!(!is_vm_entered(url, "<init>", ""));
+        assert!(!is_vm_entered(element, "of", ""));
+    }
+
+    #[test]
+    fn what_the_vm_calls_only_at_start_or_for_an_archive_is_no_entry() {
+        let loader = "java/lang/ClassLoader";
+        let get = "()Ljava/lang/ClassLoader;";
+        assert!(!is_vm_entered(loader, "getPlatformClassLoader", get));
+        assert!(!is_vm_entered(
+            "java/net/URL",
+            "<init>",
+            "(Ljava/lang/String;)V"
+        ));
+        assert!(is_vm_entered(loader, "addClass", "(Ljava/lang/Class;)V"));
+        assert!(reaches_no_program(loader, "addClass"));
+        assert!(!reaches_no_program(loader, "checkPackageAccess"));
     }
 
     #[test]
