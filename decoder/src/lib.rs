@@ -67,6 +67,7 @@ mod heap_estimates;
 
 mod kind_totals;
 mod lock_pairs;
+mod open_resources;
 mod recorded_options;
 mod tags;
 
@@ -119,6 +120,9 @@ pub use measure::{GroupBy, Measure};
 pub use merged::{
     CallTreeBranch, CallTreeOptions, EventMeaning, FrameName, GroupKey, KindName, MergedCounter,
     MergedNames, MergedProfile, MergedRun, PathSum, TaggedThread,
+};
+pub use open_resources::{
+    GROWTH_PARTS, OpenResource, OpenedContext, OpenedResources, list_open_resources,
 };
 pub use origins::{StartOrigin, SubmissionIndex, index_submissions, trace_submitters};
 pub use profile::{

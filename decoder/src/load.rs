@@ -13,7 +13,7 @@ use std::time::Instant;
 use lucce_callgraph::{ContextLayout, MethodId, VersionedGraph};
 use lucce_filter::PatternList;
 use lucce_options::KindDescriptor;
-use lucce_options::kinds::{ALIVE_THREADS, LOCK_HOLDERS};
+use lucce_options::kinds::{ALIVE_THREADS, COLLECTED_RESOURCES, LOCK_HOLDERS, OPEN_RESOURCES};
 use lucce_tracelog::{
     AllocationCounters, COMMAND, EventCounters, InMemoryLog, LogDamage, LogEntry, LogFile,
     LogHeader, LogItem, LogRecord, LogTotals, OpenError, SealState, ThreadId, VmCounters,
@@ -96,11 +96,23 @@ impl Profile {
         self.code.set_class_origins(&found.origins);
     }
 
-    /// Sets the counters. Holders of locks and living threads are no events of their own.
+    /// Sets the counters. Holders of locks, living threads and open resources are no events of their own.
     fn set_counters(&mut self, counters: Vec<ContextCounter>) {
-        let is_alive =
-            |counter: &ContextCounter| self.types.is_of_kind(counter.event, ALIVE_THREADS.name);
-        let (alive, counters) = counters.into_iter().partition(is_alive);
+        let take_kind = |counters: Vec<ContextCounter>, kind: &KindDescriptor| {
+            let is_taken =
+                |counter: &ContextCounter| self.types.is_of_kind(counter.event, kind.name);
+            counters.into_iter().partition(is_taken)
+        };
+        let counters = match self.types.has_kind(OPEN_RESOURCES.name) {
+            true => {
+                let (open, counters) = take_kind(counters, &OPEN_RESOURCES);
+                let (collected, counters) = take_kind(counters, &COLLECTED_RESOURCES);
+                (self.open_resources, self.collected_resources) = (open, collected);
+                counters
+            }
+            false => counters,
+        };
+        let (alive, counters) = take_kind(counters, &ALIVE_THREADS);
         self.alive_threads = alive;
         let all = ContextCounters::new(counters);
         let is_holder =
@@ -480,6 +492,8 @@ fn empty_profile(header: &LogHeader, size: u64) -> Result<Profile, OpenError> {
         types: EventTypeTable::default(),
         lock_holders: ContextCounters::default(),
         alive_threads: Vec::new(),
+        open_resources: Vec::new(),
+        collected_resources: Vec::new(),
         threads: Default::default(),
         origins: Default::default(),
         tags: Default::default(),

@@ -6,13 +6,14 @@
 //! ```
 //!
 //! Read `event_types` first, then `counter_lookup` and `site_counter`. `object_types` and `object_sizes` find classes and
-//! sizes, `program_kinds` the program's own kinds, `method_times` counters of times.
+//! sizes, `program_kinds` the program's own kinds, `method_times` counters of times, `open_resources` what is open.
 
 pub mod counter_lookup;
 pub mod event_types;
 pub mod method_times;
 pub mod object_sizes;
 pub mod object_types;
+pub mod open_resources;
 pub mod program_kinds;
 pub mod site_counter;
 pub mod stream;
@@ -24,6 +25,7 @@ use crate::thread::{CounterStore, ThreadParts};
 use event_types::EventTypes;
 use method_times::MethodTimes;
 use object_types::ObjectTypes;
+use open_resources::OpenResources;
 use program_kinds::ProgramKinds;
 
 /// The parts of the agent that the layer of counting uses: its own, and those of the layers below.
@@ -56,4 +58,5 @@ pub struct EventCounting {
     pub program_kinds: ProgramKinds,
     pub method_times: MethodTimes,
     pub object_types: ObjectTypes,
+    pub open_resources: OpenResources,
 }

@@ -8,6 +8,7 @@ use jvmti_bindings::sys::jvmti as ti;
 use lucce_instrument::kinds::{ALLOC, EXCEPTION, HEAP, LEAK, LOCK, OBJECTS, SAMPLES};
 use lucce_jvmti::clock;
 
+use crate::counting::open_resources::ResourceNumber;
 use crate::events::{exception, lock, objects, samples};
 use crate::hookless::{exceptions, locks, stack_samples};
 use crate::session::Agent;
@@ -24,6 +25,15 @@ pub fn add_callbacks(callbacks: &mut ti::jvmtiEventCallbacks) {
     callbacks.Exception = Some(exception_thrown);
     callbacks.VMObjectAlloc = Some(vm_object_alloc);
     callbacks.SampledObjectAlloc = Some(sampled_object_alloc);
+    callbacks.ObjectFree = Some(object_free);
+}
+
+/// Enabled only for tags of open resources. No function of the VM may be called here.
+unsafe extern "system" fn object_free(_: *mut ti::jvmtiEnv, tag: jlong) {
+    guard_callback((), |agent| {
+        let resources = &agent.counting.open_resources;
+        resources.collect_resource(&agent.core, ResourceNumber(tag));
+    });
 }
 
 unsafe extern "system" fn contended_enter(

@@ -25,7 +25,7 @@ use crate::entry::java_api::with_switched_counters;
 use crate::events;
 use crate::events::HookEvent;
 use crate::events::exception_trace::{ThrownException, TraceAction};
-use crate::events::{lock, lock_holders, request};
+use crate::events::{lock, lock_holders, open, request};
 use crate::hookless::named_calls;
 use crate::memory::counter::increment_counter;
 use crate::memory::event_mask;
@@ -775,6 +775,21 @@ pub extern "system" fn Java_java_lang_LucceRtNatives_noteReleased(
             let (parts, env) = (agent.counting_parts(), agent.core.jni_env(env));
             let wait = (slot as usize, turn as u64);
             lock_holders::note_released(parts, env, state, wait, ContextId(number as u64));
+        }
+    });
+}
+
+/// The current thread closes an object: see [`open::close_resource`].
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_java_lang_LucceRtNatives_closeResource(
+    env: *mut JNIEnv,
+    _: jclass,
+    resource: jobject,
+) {
+    guard_callback((), |agent| {
+        if agent.core.is_live() && !resource.is_null() {
+            let env = agent.core.jni_env(env);
+            open::close_resource(agent.counting_parts(), env, resource);
         }
     });
 }

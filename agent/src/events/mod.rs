@@ -21,6 +21,7 @@ mod hook_calls;
 pub mod lock;
 pub mod lock_holders;
 pub mod objects;
+pub mod open;
 pub mod ownership;
 pub mod request;
 pub mod samples;
@@ -39,14 +40,16 @@ use crate::thread::ThreadState;
 use exception::ExceptionSource;
 use lock::LockSource;
 use objects::VmObjectSource;
+use open::OpenSource;
 use threads::ThreadStartSource;
 
 /// All kinds that the VM reports, or that count hooks' events in their own way.
-const SOURCES: [&dyn EventSource; 4] = [
+const SOURCES: [&dyn EventSource; 5] = [
     &LockSource,
     &ExceptionSource,
     &VmObjectSource,
     &ThreadStartSource,
+    &OpenSource,
 ];
 
 /// A kind of events that the VM or hooks report.

@@ -175,7 +175,7 @@ impl KindConflict {
 }
 
 /// All kinds, by name.
-pub static ALL: [&EventKindInfo; 13] = [
+pub static ALL: [&EventKindInfo; 14] = [
     &ALLOC,
     &OBJECTS,
     &SAMPLES,
@@ -186,6 +186,7 @@ pub static ALL: [&EventKindInfo; 13] = [
     &IO,
     &LEAK,
     &LOCK,
+    &OPEN,
     &REQUEST,
     &THREAD,
     &NAMED_TIME,
@@ -492,7 +493,13 @@ pub static ALIVE_THREADS: KindDescriptor = KindDescriptor::named("thread-alive")
 /// Whether the log's counters of this kind are no events but belong to those of another kind.
 #[must_use]
 pub fn is_companion_kind(name: &str) -> bool {
-    let companions = [&LOCK_HOLDERS, &ALIVE_THREADS, &CATCHES];
+    let companions = [
+        &LOCK_HOLDERS,
+        &ALIVE_THREADS,
+        &CATCHES,
+        &OPEN_RESOURCES,
+        &COLLECTED_RESOURCES,
+    ];
     companions.iter().any(|kind| kind.is_kind(name))
 }
 
@@ -513,6 +520,67 @@ pub static LOCK: EventKindInfo = EventKindInfo {
     log_kinds: &[&LOCK_WAITS],
     has_hooks: true,
     can_come_later: true,
+    ..PLAIN
+};
+
+/// Openings of resources in the log.
+pub static OPENINGS: KindDescriptor = KindDescriptor::named("open");
+
+/// Open resources in the log, one counter for each: see [`open_resource_value`].
+pub static OPEN_RESOURCES: KindDescriptor = KindDescriptor::named("open-now");
+
+/// Resources that were collected before anything closed them, by the context that opened them.
+pub static COLLECTED_RESOURCES: KindDescriptor = KindDescriptor::named("open-collected");
+
+/// Number of bits of the time in the value of an open resource.
+const OPEN_TIME_BITS: u32 = 42;
+
+/// Returns the value of an open resource's counter: milliseconds since 1970, and the thread id of the thread that opened it.
+#[must_use]
+pub fn open_resource_value(millis: u64, thread: u32) -> u64 {
+    let thread = u64::from(thread);
+    let thread = match thread >> (u64::BITS - OPEN_TIME_BITS) {
+        0 => thread,
+        // The thread is not known.
+        _ => 0,
+    };
+    thread << OPEN_TIME_BITS | millis & ((1 << OPEN_TIME_BITS) - 1)
+}
+
+/// Splits the value of an open resource's counter into its time and its thread.
+#[must_use]
+pub fn split_open_resource_value(value: u64) -> (u64, u32) {
+    let thread = (value >> OPEN_TIME_BITS) as u32;
+    (value & ((1 << OPEN_TIME_BITS) - 1), thread)
+}
+
+/// Resources that are opened, followed until they are closed or collected.
+pub static OPEN: EventKindInfo = EventKindInfo {
+    name: "open",
+    summary: "openings of files, sockets, channels, selectors, directories, zip files, processes, executors, arenas, cleaners, \
+              buffers and connections of pools, statements, for [`lucce open`](../guide/leaks.md#what-is-open)",
+    not_counted: "what was open before the agent",
+    mask_bit: 1 << 23,
+    log_kinds: &[&OPENINGS],
+    has_hooks: true,
+    conflicts: &[
+        (
+            KindConflict::Attach,
+            "events=open counts in hooks, which need the agent from the start (-agentpath)",
+        ),
+        (
+            KindConflict::OtherTracking,
+            "events=open needs tracking=lazy",
+        ),
+        (
+            KindConflict::Burst,
+            "burst= does not go with events=open",
+        ),
+        (
+            KindConflict::Static,
+            "events=open does not go with encoding=static",
+        ),
+    ],
     ..PLAIN
 };
 
@@ -676,6 +744,16 @@ mod kinds_tests {
         }
         let other = KindDescriptor::for_kind("requests");
         assert!((other.name, other.unit, other.times) == ("", "", None));
+    }
+
+    #[test]
+    fn an_open_resource_has_a_time_and_a_thread() {
+        for (millis, thread) in [(0, 0), (1_764_000_000_000, 1), (1 << 41, (1 << 22) - 1)] {
+            let value = open_resource_value(millis, thread);
+            assert_eq!(split_open_resource_value(value), (millis, thread));
+        }
+        let unknown = open_resource_value(7, 1 << 22);
+        assert_eq!(split_open_resource_value(unknown), (7, 0));
     }
 
     #[test]

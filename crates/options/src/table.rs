@@ -39,7 +39,7 @@ const PLAIN: OptionEntry = OptionEntry {
 };
 
 /// All options, in the order of the documents.
-pub static OPTION_TABLE: [OptionEntry; 32] = [
+pub static OPTION_TABLE: [OptionEntry; 33] = [
     OptionEntry {
         name: "events",
         value: OptionValue::Text {
@@ -104,6 +104,22 @@ pub static OPTION_TABLE: [OptionEntry; 32] = [
         default: "tasks",
         summary: "The reach of a tag",
         group: OptionGroup::Events,
+        ..PLAIN
+    },
+    OptionEntry {
+        name: "resource",
+        value: OptionValue::Text {
+            form: "CLASS.METHOD:CLOSE",
+            set: |options, text| options.resources.add_rules(text.value),
+            get: |options| {
+                (!options.resources.is_empty()).then(|| options.resources.to_string())
+            },
+        },
+        summary: "Follow what this method returns until CLOSE is called; adds `open` to `events=`",
+        details: "The method of a constructor is `<init>`; one without a result opens its own object. CLOSE is a method's name, \
+                  or `CLASS.METHOD`; it closes its own object and its arguments. Several are joined by `+`.",
+        group: OptionGroup::Events,
+        is_repeatable: true,
         ..PLAIN
     },
     OptionEntry {

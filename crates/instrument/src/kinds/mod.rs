@@ -14,8 +14,10 @@ mod call;
 mod io;
 mod lock;
 pub mod named_methods;
+mod open;
 mod request;
 pub mod request_entries;
+mod resource_table;
 mod thread;
 
 use std::sync::LazyLock;
@@ -32,25 +34,28 @@ use call::EntryCountHooks;
 use io::IoHooks;
 use lock::LockHooks;
 use named_methods::{NamedCallHooks, NamedTimeHooks};
+use open::OpenHooks;
 use request::RequestHooks;
 use thread::ThreadStartHooks;
 
+use lucce_options::ResourceRules;
 pub use lucce_options::event_mask;
 pub use lucce_options::kinds::{
-    ALIVE_THREADS, ALL, ALLOC, ALLOCATIONS, BYTES, CALL, CATCHES, EXCEPTION, EXCEPTIONS,
+    ALIVE_THREADS, ALL, ALLOC, ALLOCATIONS, BYTES, CALL, CATCHES, COLLECTED_RESOURCES, EXCEPTION, EXCEPTIONS,
     EventKindInfo, EventKindSet, HEAP, HEAP_INTERVAL, IO, KindConflict, KindDescriptor, LEAK, LOCK,
-    LOCK_HOLDERS, LOCK_WAITS, NAMED_CALL, NAMED_TIME, NANOS, OBJECTS, REQUEST, SAMPLES, TASKS,
+    LOCK_HOLDERS, LOCK_WAITS, NAMED_CALL, NAMED_TIME, NANOS, OBJECTS, OPEN, OPENINGS, OPEN_RESOURCES, REQUEST, SAMPLES, TASKS,
     THREAD, is_companion_kind,
 };
 
 /// The kinds with hooks, each with its hooks.
-static HOOKS: [(&EventKindInfo, &dyn EventHooks); 8] = [
+static HOOKS: [(&EventKindInfo, &dyn EventHooks); 9] = [
     (&ALLOC, &AllocationHooks),
     (&CALL, &EntryCountHooks),
     (&IO, &IoHooks),
     (&LOCK, &LockHooks),
     (&NAMED_CALL, &NamedCallHooks),
     (&NAMED_TIME, &NamedTimeHooks),
+    (&OPEN, &OpenHooks),
     (&REQUEST, &RequestHooks),
     (&THREAD, &ThreadStartHooks),
 ];
@@ -124,6 +129,8 @@ pub struct AnalyzedMethod<'a> {
     pub file: &'a ClassFile<'a>,
     pub method: &'a ClassFileMethod<'a>,
     pub scan: &'a CodeScan<'a>,
+    /// The option `resource=`.
+    pub resources: &'a ResourceRules,
 }
 
 impl AnalyzedMethod<'_> {
