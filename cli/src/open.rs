@@ -19,8 +19,8 @@ use super::{CommandError, CommandStatus, prefix_path, report_damage};
 
 /// Print what is open by the context that opened it, oldest first, and what was collected but never closed.
 ///
-/// The run must have events=open. What was opened before the agent started is unknown. What class loading opened comes
-/// last.
+/// The run must have events=open. What was opened before the agent started is unknown. What the JDK
+/// keeps for itself comes last.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   lucce open 1234
@@ -33,7 +33,7 @@ pub struct OpenArgs {
     #[arg(long, value_name = "N", default_value_t = 10)]
     top: usize,
     /// Maximum number of frames of a context; 0: all
-    #[arg(long, value_name = "N", default_value_t = 8)]
+    #[arg(long, value_name = "N", default_value_t = 4)]
     depth: usize,
     /// Print one JSON object
     #[arg(long)]
@@ -122,7 +122,7 @@ struct ResourcePlace {
     stack: String,
     #[serde(rename = "type")]
     type_name: String,
-    class_loading: bool,
+    kept_by_jdk: bool,
     frames: Vec<StackFrame>,
     /// The frame by which people know the context.
     #[serde(skip)]
@@ -167,7 +167,7 @@ impl ResourcePlace {
             id: profile.context_number(row.trace.id).to_string(),
             stack: row.trace.stack.to_string(),
             type_name: row.type_name.clone(),
-            class_loading: row.is_class_loading(),
+            kept_by_jdk: row.is_kept_by_jdk(),
             frames: row.trace.frames.clone(),
             place: row
                 .focus_frame()
@@ -273,7 +273,7 @@ impl OpenReport {
         let collected = collected.filter(|row| row.has_close() && row.collected > 0);
         let different = [open.clone().count(), collected.clone().count()];
         let mut collected: Vec<_> = collected.collect();
-        collected.sort_by_key(|row| (row.is_class_loading(), u64::MAX - row.collected));
+        collected.sort_by_key(|row| (row.is_kept_by_jdk(), u64::MAX - row.collected));
         let firsts = resources.rows.iter().filter_map(|row| row.open.first());
         let type_row = |(type_name, sums)| TypeRow { type_name, sums };
         let mut types: Vec<TypeRow> = types.into_iter().map(type_row).collect();

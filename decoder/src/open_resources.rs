@@ -9,7 +9,7 @@ use lucce_options::kinds::{OPEN_RESOURCES, OPENINGS, split_open_resource_value};
 use lucce_tracelog::{EventTypeId, ThreadId};
 
 use crate::events::ContextCounter;
-use crate::frame::{CodeOrigin, StackFrame};
+use crate::frame::{CodeOrigin, StackFrame, is_jdk_name};
 use crate::profile::{Profile, StackTrace};
 
 /// Number of equal parts of the run in which openings are counted.
@@ -19,8 +19,12 @@ pub const GROWTH_PARTS: usize = 4;
 const TYPE_ENDING: &str = " (open)";
 /// Mapped files. They have no method that closes them.
 const MAPPED: &str = "java.nio.DirectByteBuffer";
-/// The classes of the JDK that load classes. What they open stays open for the next class.
-const CLASS_LOADING: [&str; 2] = ["jdk.internal.loader.", "java.net.URLClassLoader"];
+/// The classes of the JDK that load classes and resources. What they open stays open for the next one.
+const CLASS_LOADING: [&str; 3] = [
+    "jdk.internal.loader.",
+    "java.net.URLClassLoader",
+    "sun.net.www.protocol.jar.",
+];
 
 /// Resources of one type that one context opened.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -47,7 +51,7 @@ pub struct OpenResource {
 /// All resources of a run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct OpenedResources {
-    /// Contexts with the oldest open resources first. Class loading comes last.
+    /// Contexts with the oldest open resources first. What the JDK keeps for itself comes last.
     pub rows: Vec<OpenedContext>,
     /// Start of the run, and the time for which ages hold, in milliseconds since 1970.
     pub start_ms: u64,
@@ -69,11 +73,15 @@ impl OpenedContext {
         !self.type_name.starts_with(MAPPED)
     }
 
-    /// Whether class loading opened it.
+    /// Whether the JDK keeps it for itself: to load classes, or in a static field.
     #[must_use]
-    pub fn is_class_loading(&self) -> bool {
-        let mut frames = self.trace.frames.iter();
-        frames.any(|frame| CLASS_LOADING.iter().any(|name| frame.class.starts_with(name)))
+    pub fn is_kept_by_jdk(&self) -> bool {
+        let frames = self.trace.frames.iter();
+        let mut inner = frames.take_while(|frame| frame.origin != CodeOrigin::Application);
+        inner.any(|frame| {
+            let loads = CLASS_LOADING.iter().any(|name| frame.class.starts_with(name));
+            loads || frame.method == "<clinit>" && is_jdk_name(&frame.class)
+        })
     }
 
     /// The innermost frame of own code, else the innermost frame.
@@ -146,7 +154,7 @@ pub fn list_open_resources(
     }
     rows.sort_by_cached_key(|row| {
         let oldest = row.open.first().map_or(u64::MAX, |first| first.opened_ms);
-        (row.is_class_loading(), oldest, Reverse(row.opened), row.trace.id)
+        (row.is_kept_by_jdk(), oldest, Reverse(row.opened), row.trace.id)
     });
     Ok(Some(OpenedResources {
         rows,

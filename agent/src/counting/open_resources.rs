@@ -13,6 +13,7 @@
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
+use jvmti_bindings::sys::jvmti as ti;
 use lucce_callgraph::ContextId;
 use lucce_jvmti::Jvmti;
 use lucce_options::kinds::open_resource_value;
@@ -87,6 +88,14 @@ impl OpenResources {
     pub fn start_recording(&self, tags: Jvmti, clock: EventTypeId) {
         self.table.lock().clock = Some(clock);
         let _ = self.tags.set(tags);
+    }
+
+    /// The VM does not report collected objects any more.
+    pub fn stop_recording(&self) {
+        if let Some(tags) = self.tags() {
+            // Fails only if it was never enabled.
+            let _ = tags.disable_event(ti::JVMTI_EVENT_OBJECT_FREE);
+        }
     }
 
     /// The environment with the tags; `None`: resources are not recorded.

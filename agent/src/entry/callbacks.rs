@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use jvmti_bindings::sys::jni::{JNIEnv, jclass, jint, jmethodID, jobject};
 use jvmti_bindings::sys::jvmti as ti;
 use lucce_bytecode::mutf8;
-use lucce_instrument::kinds::{HEAP, OPEN, SAMPLES};
+use lucce_instrument::kinds::{HEAP, SAMPLES};
 use lucce_jvmti::JniEnvironment;
 
 use crate::classes::java_agents::ArrivingClass;
@@ -19,7 +19,7 @@ use crate::classes::rewriting::RewriteOutcome;
 use crate::classes::{java_agents, load, method_watch, unloading};
 use crate::core::record_code_source;
 use crate::entry::{event_callbacks, jni_allocations, jni_brackets, tool_calls};
-use crate::events::{open, samples};
+use crate::events::samples;
 use crate::hookless::thread_storage;
 use crate::leaks;
 use crate::options::LogLevel;
@@ -122,7 +122,6 @@ pub fn handle_vm_init(agent: &'static Agent, env: JniEnvironment) {
             .core
             .report_message(LogLevel::Error, "this VM does not sample allocations");
     }
-    start_open_resources(agent);
     let events = &agent.core.options.events;
     let sampled = events.alloc_interval().map(|bytes| (&SAMPLES, bytes));
     let sampled = sampled.or(events.heap_interval().map(|bytes| (&HEAP, bytes)));
@@ -149,19 +148,6 @@ pub fn handle_vm_init(agent: &'static Agent, env: JniEnvironment) {
         malloc_trim::start_trimming(agent);
         push::start_push(agent);
         file_watch::start_watching(agent);
-    }
-}
-
-/// Records resources that are opened from now on, if they are events.
-fn start_open_resources(agent: &Agent) {
-    if !agent.core.options.hooked_events().has_kind(&OPEN) {
-        return;
-    }
-    let started = holders_request::loading_vm()
-        .map(|vm| open::start_recording(agent.counting_parts(), vm, &callback_table()));
-    if !matches!(started, Some(Ok(()))) {
-        let message = "this VM does not tag objects: open resources are not recorded";
-        agent.core.report_message(LogLevel::Error, message);
     }
 }
 

@@ -2,10 +2,11 @@
 
 use jvmti_bindings::sys::jni::jobject;
 use jvmti_bindings::sys::jvmti as ti;
+use lucce_callgraph::ContextId;
 use lucce_instrument::EventKindInfo;
 use lucce_instrument::kinds::{COLLECTED_RESOURCES, OPEN, OPEN_RESOURCES, OPENINGS};
 use lucce_jvmti::{JniEnvironment, JvmError, Jvmti, VmHandle};
-use lucce_tracelog::EventTypeId;
+use lucce_tracelog::{EventTypeId, ThreadId};
 
 use crate::counting::CountingParts;
 use crate::counting::counter_lookup::{
@@ -19,7 +20,8 @@ use crate::thread::counter_access::current_counters;
 use crate::thread::event_kind::{EventCounterRef, EventKind};
 use crate::thread::names::thread_name;
 
-static OPENING: EventKind = EventKind::new(&OPENINGS, "open");
+/// The kind of the event.
+pub static OPENING: EventKind = EventKind::new(&OPENINGS, "open");
 
 /// The class of the objects by which a program asks a cleaner to do its work.
 const CLEANABLE: &str = "Ljdk/internal/ref/CleanerImpl$";
@@ -77,9 +79,8 @@ fn open_resource(
     event: HookEvent,
 ) -> Option<()> {
     let resources = &agent.counting.open_resources;
-    let tags = resources.tags()?;
-    // A constructor calls another one, a method calls one that opens.
-    if find_number(tags, event.object).is_some_and(|number| resources.is_open(number)) {
+    resources.tags()?;
+    if is_open(agent, event.object) {
         return None;
     }
     let what = (&OPENING, event.object);
@@ -94,27 +95,45 @@ fn open_resource(
         }
     };
     let EventCounterRef(cell) = counter;
-    let types = find_types(agent, env, event.object, cell.event_type());
     let thread = current_counters(agent.thread_parts(), env, state).id;
-    let number = types.and_then(|types| {
-        let origin = ResourceOrigin {
-            context: cell.id(),
-            types,
-            thread: thread.unwrap_or_default(),
-        };
-        let number = resources.add_resource(agent.core, origin)?;
-        let tagged = tags.set_tag(event.object, number.0);
-        if tagged.is_err() {
-            resources.remove_resource(agent.core, number);
-        }
-        tagged.ok()
-    });
-    if number.is_none() {
+    let what = (cell.id(), cell.event_type());
+    let followed = follow_resource(agent, env, event.object, what, thread.unwrap_or_default());
+    if followed.is_none() {
         increment_counter(&agent.core.counts.events_dropped);
         return None;
     }
     counter.count_event(agent, env, state, 0);
     Some(())
+}
+
+/// Whether the object is open: a constructor calls another one, a method calls one that opens.
+pub fn is_open(agent: CountingParts<'_>, object: jobject) -> bool {
+    let resources = &agent.counting.open_resources;
+    let number = resources.tags().and_then(|tags| find_number(tags, object));
+    number.is_some_and(|number| resources.is_open(number))
+}
+
+/// Follows a resource that was opened in this context by this thread. `None`: it cannot be followed.
+pub fn follow_resource(
+    agent: CountingParts<'_>,
+    env: JniEnvironment,
+    object: jobject,
+    (context, opening): (ContextId, EventTypeId),
+    thread: ThreadId,
+) -> Option<()> {
+    let resources = &agent.counting.open_resources;
+    let tags = resources.tags()?;
+    let origin = ResourceOrigin {
+        context,
+        types: find_types(agent, env, object, opening)?,
+        thread,
+    };
+    let number = resources.add_resource(agent.core, origin)?;
+    let tagged = tags.set_tag(object, number.0);
+    if tagged.is_err() {
+        resources.remove_resource(agent.core, number);
+    }
+    tagged.ok()
 }
 
 fn find_number(tags: Jvmti, object: jobject) -> Option<ResourceNumber> {

@@ -10,6 +10,7 @@
 //! exception      ─► exceptions    ─► the VM's own stack                  only if present from the start
 //! CallContext    ─► call_context  ─► the VM's own stack                  only if present from the start
 //! named method   ─► named_calls   ─► the VM's own stack                  hooks in these methods alone
+//! resource       ─► open_resources ─► the VM's own stack                 hooks in these methods alone
 //! detach         ─► events off, the log is closed
 //! ```
 //!
@@ -23,6 +24,7 @@ pub mod call_context;
 pub mod exceptions;
 pub mod locks;
 pub mod named_calls;
+pub mod open_resources;
 pub mod stack_samples;
 pub mod thread_storage;
 pub mod walk_cost;

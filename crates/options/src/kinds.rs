@@ -565,10 +565,6 @@ pub static OPEN: EventKindInfo = EventKindInfo {
     has_hooks: true,
     conflicts: &[
         (
-            KindConflict::Attach,
-            "events=open counts in hooks, which need the agent from the start (-agentpath)",
-        ),
-        (
             KindConflict::OtherTracking,
             "events=open needs tracking=lazy",
         ),

@@ -63,6 +63,16 @@ impl ResourceRules {
         self.rules.is_empty()
     }
 
+    /// Whether the class, `a.b.C` or `a/b/C`, may have such a method. Names of methods alone are those of the program.
+    #[must_use]
+    pub fn concerns_class(&self, class: &str) -> bool {
+        const JDK: [&str; 3] = ["java/", "jdk/", "sun/"];
+        let is_of_program = || !JDK.iter().any(|package| class.starts_with(package));
+        self.openers.matches_class(class)
+            || self.closers.matches_class(class)
+            || !self.closer_names.is_empty() && is_of_program()
+    }
+
     /// Whether the method of the class, `a.b.C` or `a/b/C`, opens resources.
     #[must_use]
     pub fn opens(&self, class: &str, method: &str) -> bool {

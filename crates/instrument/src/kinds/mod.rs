@@ -14,7 +14,7 @@ mod call;
 mod io;
 mod lock;
 pub mod named_methods;
-mod open;
+pub mod open;
 mod request;
 pub mod request_entries;
 mod resource_table;

@@ -3,11 +3,16 @@
 //! A hook before each return of an opening method reports the object: what the method returns, else its own object. A hook at
 //! the entry of a closing method reports its own object and its arguments. The agent knows which of them are open.
 
-use lucce_bytecode::{CodeInsertion, HelperMethod, MethodCall, return_bcis};
+use lucce_bytecode::{
+    ClassFile, ClassPlan, CodeInsertion, HelperMethod, MethodCall, MethodPlan, return_bcis,
+};
+use lucce_options::ResourceRules;
 
-use crate::helpers::helper_of;
+use crate::helpers::{PUBLISH, helper_of};
 use crate::instrumentation::{HookPlace, HookSiteKind};
+use crate::jdk::roles::role_name;
 
+use super::named_methods::{NAMED, NO_CALL};
 use super::{AnalyzedMethod, EventHooks, OPEN, event_call, outside_site, resource_table};
 
 /// The hooks of the kind.
@@ -20,6 +25,8 @@ enum ResourceHook {
     OpenReturned,
     /// The method's own object is open.
     OpenThis,
+    /// A call returns what a cleaner will close.
+    OpenCalled,
     /// The object in this local may be a resource that is closed.
     Close(u8),
 }
@@ -33,6 +40,7 @@ impl ResourceHook {
         match which {
             0 => ResourceHook::OpenReturned,
             1 => ResourceHook::OpenThis,
+            u8::MAX => ResourceHook::OpenCalled,
             close => ResourceHook::Close(close - FIRST_CLOSE),
         }
     }
@@ -41,11 +49,16 @@ impl ResourceHook {
         match self {
             ResourceHook::OpenReturned => 0,
             ResourceHook::OpenThis => 1,
+            ResourceHook::OpenCalled => u8::MAX,
             ResourceHook::Close(local) => FIRST_CLOSE + local,
         }
     }
 
-    fn insertion(self, site: i32) -> CodeInsertion<'static> {
+    fn insertion(
+        self,
+        [opens, closes]: [HelperMethod<'static>; 2],
+        site: i32,
+    ) -> CodeInsertion<'static> {
         let of_local = |helper, local| CodeInsertion::MarkLocal {
             helper,
             site,
@@ -53,11 +66,15 @@ impl ResourceHook {
         };
         match self {
             ResourceHook::OpenReturned => CodeInsertion::MarkTop {
-                helper: OPEN_RESOURCE,
+                helper: opens,
                 site,
             },
-            ResourceHook::OpenThis => of_local(OPEN_RESOURCE, 0),
-            ResourceHook::Close(local) => of_local(CLOSE_RESOURCE, local),
+            ResourceHook::OpenThis => of_local(opens, 0),
+            ResourceHook::OpenCalled => CodeInsertion::AfterDup {
+                helper: opens,
+                site,
+            },
+            ResourceHook::Close(local) => of_local(closes, local),
         }
     }
 }
@@ -131,10 +148,12 @@ fn object_locals(descriptor: &str, is_static: bool) -> Vec<u8> {
 impl EventHooks for OpenHooks {
     fn call_site_kind(
         &self,
-        _at: &AnalyzedMethod<'_>,
-        _call: &MethodCall<'_>,
+        at: &AnalyzedMethod<'_>,
+        call: &MethodCall<'_>,
     ) -> Option<HookSiteKind> {
-        None
+        resource_table::registers_cleaner(at, call).then(|| {
+            HookSiteKind::EventCall(event_call(&OPEN, ResourceHook::OpenCalled.number()))
+        })
     }
 
     fn find_places(&self, at: &AnalyzedMethod<'_>) -> Vec<HookPlace> {
@@ -147,11 +166,20 @@ impl EventHooks for OpenHooks {
     }
 
     fn happens_in(&self, at: &AnalyzedMethod<'_>) -> bool {
-        !find_hooks(at).is_empty()
+        let mut calls = at.scan.calls.iter();
+        calls.any(|call| resource_table::registers_cleaner(at, call)) || !find_hooks(at).is_empty()
     }
 
     fn call_insertions(&self, which: u8, site: i32) -> Vec<CodeInsertion<'static>> {
-        vec![ResourceHook::from_number(which).insertion(site)]
+        let hook = ResourceHook::from_number(which);
+        let published = (hook == ResourceHook::OpenCalled).then_some(CodeInsertion::Mark {
+            helper: PUBLISH,
+            site,
+        });
+        published
+            .into_iter()
+            .chain([hook.insertion(HELPERS, site)])
+            .collect()
     }
 
     fn out_of_scope_insertions(
@@ -159,12 +187,15 @@ impl EventHooks for OpenHooks {
         at: &AnalyzedMethod<'_>,
     ) -> Vec<(u16, CodeInsertion<'static>)> {
         let hooks = find_hooks(at).into_iter();
-        let inserts = hooks.map(|(bci, hook)| (bci, hook.insertion(outside_site(hook.number()))));
+        let inserts = hooks.map(|(bci, hook)| {
+            let site = outside_site(hook.number());
+            (bci, hook.insertion(HELPERS, site))
+        });
         inserts.collect()
     }
 
     fn called_helpers(&self) -> Vec<HelperMethod<'static>> {
-        vec![OPEN_RESOURCE, CLOSE_RESOURCE]
+        HELPERS.to_vec()
     }
 
     fn inherited_helpers(&self) -> Vec<HelperMethod<'static>> {
@@ -172,12 +203,58 @@ impl EventHooks for OpenHooks {
     }
 }
 
-const fn open_helper(name: &'static str) -> HelperMethod<'static> {
-    helper_of("java/lang/LucceRtOpen", name, "(Ljava/lang/Object;JI)V")
+const HELPERS: [HelperMethod<'static>; 2] = helpers_of("java/lang/LucceRtOpen");
+/// In a JVM where other classes have no hooks.
+const HOOKLESS_HELPERS: [HelperMethod<'static>; 2] = helpers_of(NAMED);
+
+/// The helpers for resources that are opened, and for objects that are closed.
+const fn helpers_of(class: &'static str) -> [HelperMethod<'static>; 2] {
+    const OF_OBJECT: &str = "(Ljava/lang/Object;JI)V";
+    [
+        helper_of(class, "openResource", OF_OBJECT),
+        helper_of(class, "closeResource", OF_OBJECT),
+    ]
 }
 
-const OPEN_RESOURCE: HelperMethod<'static> = open_helper("openResource");
-const CLOSE_RESOURCE: HelperMethod<'static> = open_helper("closeResource");
+/// Whether a class with this internal name may have methods that open or close resources, in a JVM where other classes have no
+/// hooks.
+#[must_use]
+pub fn concerns_class(resources: &ResourceRules, class: &str) -> bool {
+    resource_table::concerns_class(class) || resources.concerns_class(class)
+}
+
+/// Adds the hooks of resources to the plan of a class in a JVM where other classes have none.
+pub fn plan_resources(
+    plan: &mut ClassPlan<'static>,
+    class: &ClassFile<'_>,
+    (resources, trusted): (&ResourceRules, bool),
+) {
+    let role = role_name(class, trusted);
+    for (index, method) in class.methods().iter().enumerate() {
+        let Some(Ok(scan)) = method.code.as_ref().map(|code| class.scan_code(code)) else {
+            continue;
+        };
+        let at = AnalyzedMethod {
+            class: role,
+            method,
+            scan: &scan,
+            file: class,
+            resources,
+        };
+        let hooks = find_hooks(&at);
+        if hooks.is_empty() {
+            continue;
+        }
+        let planned = plan.methods.entry(index).or_insert_with(|| MethodPlan {
+            entry: Some(NO_CALL),
+            ..MethodPlan::default()
+        });
+        let inserts = hooks.into_iter();
+        let inserts = inserts.map(|(bci, hook)| (bci, hook.insertion(HOOKLESS_HELPERS, 0)));
+        planned.inserts.extend(inserts);
+        planned.inserts.sort_by_key(|(bci, _)| *bci);
+    }
+}
 
 #[cfg(test)]
 mod open_tests {
@@ -196,6 +273,7 @@ mod open_tests {
         let hooks = [
             ResourceHook::OpenReturned,
             ResourceHook::OpenThis,
+            ResourceHook::OpenCalled,
             ResourceHook::Close(0),
             ResourceHook::Close(9),
         ];

@@ -2,7 +2,7 @@
 //!
 //! Names are those of JDK 17 to 25. A name that a version does not have is not found there.
 
-use lucce_bytecode::ClassFile;
+use lucce_bytecode::{ClassFile, MethodCall};
 
 use super::AnalyzedMethod;
 
@@ -90,7 +90,6 @@ const OPENERS: &[ResourceMethods] = &[
     of_class("java/util/Timer", INIT),
     // Memory
     of_class("jdk/internal/foreign/MemorySessionImpl", &["createConfined", "createShared"]),
-    of_class("java/lang/ref/Cleaner", &["register"]),
     // HTTP clients
     of_class("jdk/internal/net/http/ResponseSubscribers$HttpResponseInputStream", INIT),
     of_class("org/apache/http/impl/conn/PoolingHttpClientConnectionManager", &["leaseConnection"]),
@@ -164,6 +163,30 @@ const POOLS: [&str; 6] = [
     "com/alibaba/",
     "io/agroal/",
 ];
+
+/// Packages of drivers.
+const DRIVERS: [&str; 5] = [
+    "org/h2/jdbc/",
+    "org/postgresql/jdbc/",
+    "com/mysql/cj/jdbc/",
+    "org/mariadb/jdbc/",
+    "oracle/jdbc/",
+];
+
+/// Whether the program registers an object with a cleaner by this call. The JDK has cleaners for most of its own resources.
+pub(super) fn registers_cleaner(at: &AnalyzedMethod<'_>, call: &MethodCall<'_>) -> bool {
+    at.class.is_empty() && (&*call.owner, &*call.name) == ("java/lang/ref/Cleaner", "register")
+}
+
+/// Whether a class with this internal name may have a method of the lists. Of classes of drivers, only known ones.
+pub(super) fn concerns_class(class: &str) -> bool {
+    let mut entries = OPENERS.iter().chain(OPENERS_AT_ENTRY).chain(CLOSERS);
+    entries.any(|entry| match entry.class {
+        ResourceClass::Named(name) => name == class,
+        ResourceClass::Package(package) => class.starts_with(package),
+        ResourceClass::Sql => DRIVERS.iter().any(|package| class.starts_with(package)),
+    })
+}
 
 /// Whether the method opens a resource.
 pub(super) fn opens(at: &AnalyzedMethod<'_>) -> bool {
