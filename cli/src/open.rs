@@ -47,7 +47,8 @@ pub fn run(args: &OpenArgs) -> Result<CommandStatus, CommandError> {
     let profile = args.classes.open_log(&target.log)?;
     let is_running = target.pid.is_some() && !target.has_ended() && !profile.ended;
     let resources = list_open_resources(&profile, is_running.then(milliseconds_now));
-    let damaged = |text: String| CommandError::Absent(prefix_path(&target.log, text), CommandStatus::Damaged);
+    let damaged =
+        |text: String| CommandError::Absent(prefix_path(&target.log, text), CommandStatus::Damaged);
     let Some(resources) = resources.map_err(|error| damaged(error.to_string()))? else {
         let text = "no resources were recorded: start the JVM with events=open";
         return Err(CommandError::Usage(prefix_path(&target.log, text)));
@@ -59,7 +60,11 @@ pub fn run(args: &OpenArgs) -> Result<CommandStatus, CommandError> {
         false => report.write(&mut out, args.depth)?,
     }
     out.flush()?;
-    Ok(report_damage(&target.log, profile.damage.as_ref(), CommandStatus::Fine))
+    Ok(report_damage(
+        &target.log,
+        profile.damage.as_ref(),
+        CommandStatus::Fine,
+    ))
 }
 
 fn milliseconds_now() -> u64 {
@@ -69,13 +74,18 @@ fn milliseconds_now() -> u64 {
 
 #[derive(Serialize)]
 struct OpenReport {
+    schema: &'static str,
+    version: u32,
+    run: Option<String>,
     #[serde(flatten)]
     sums: ResourceSums,
     oldest_millis: Option<u64>,
     /// Contexts with open resources.
     contexts: Vec<OpenRow>,
     /// Contexts whose resources were collected before anything closed them.
-    never_closed: Vec<CollectedRow>,
+    never_closed: Vec<PastRow>,
+    /// Contexts without either.
+    all_closed: Vec<PastRow>,
     types: Vec<TypeRow>,
     /// Number of contexts, of which the first are listed.
     #[serde(skip)]
@@ -109,7 +119,7 @@ struct OpenRow {
 }
 
 #[derive(Serialize)]
-struct CollectedRow {
+struct PastRow {
     #[serde(flatten)]
     place: ResourcePlace,
     #[serde(flatten)]
@@ -187,6 +197,15 @@ impl ResourcePlace {
     }
 }
 
+impl PastRow {
+    fn new(profile: &Profile, row: &OpenedContext) -> PastRow {
+        PastRow {
+            place: ResourcePlace::new(profile, row),
+            sums: ResourceSums::from_context(row),
+        }
+    }
+}
+
 impl OpenRow {
     fn new(profile: &Profile, resources: &OpenedResources, row: &OpenedContext) -> OpenRow {
         let (mut threads, mut tags) = (BTreeMap::new(), BTreeMap::new());
@@ -220,7 +239,12 @@ impl OpenRow {
         };
         let name = EscapedText(&self.place.type_name);
         writeln!(out, "\n  {} {name} {ages}", grouped(self.sums.open))?;
-        writeln!(out, "    opened at {}; {}", self.place.place, format_past(self.sums))?;
+        writeln!(
+            out,
+            "    opened at {}; {}",
+            self.place.place,
+            format_past(self.sums)
+        )?;
         writeln!(out, "    in {}", format_counts(&self.threads))?;
         if !self.tags.is_empty() {
             writeln!(out, "    tags {}", format_counts(&self.tags))?;
@@ -274,25 +298,32 @@ impl OpenReport {
         let different = [open.clone().count(), collected.clone().count()];
         let mut collected: Vec<_> = collected.collect();
         collected.sort_by_key(|row| (row.is_kept_by_jdk(), u64::MAX - row.collected));
+        let is_past = |row: &&OpenedContext| {
+            let own = ResourceSums::from_context(row);
+            own.open == 0 && own.collected == 0
+        };
+        let mut closed: Vec<_> = resources.rows.iter().filter(is_past).collect();
+        closed.sort_by_key(|row| (row.is_kept_by_jdk(), u64::MAX - row.opened));
+        let past_rows = |rows: Vec<&OpenedContext>| {
+            let rows = rows.into_iter().take(top);
+            rows.map(|row| PastRow::new(profile, row)).collect()
+        };
         let firsts = resources.rows.iter().filter_map(|row| row.open.first());
         let type_row = |(type_name, sums)| TypeRow { type_name, sums };
         let mut types: Vec<TypeRow> = types.into_iter().map(type_row).collect();
         types.sort_by_key(|row| (u64::MAX - row.sums.open, u64::MAX - row.sums.collected));
         OpenReport {
+            schema: "lucce-open",
+            version: 1,
+            run: profile.header.run.map(|run| run.to_string()),
             sums,
             oldest_millis: firsts.map(|first| resources.age_ms(first)).max(),
             contexts: open
                 .take(top)
                 .map(|row| OpenRow::new(profile, resources, row))
                 .collect(),
-            never_closed: collected
-                .into_iter()
-                .take(top)
-                .map(|row| CollectedRow {
-                    place: ResourcePlace::new(profile, row),
-                    sums: ResourceSums::from_context(row),
-                })
-                .collect(),
+            never_closed: past_rows(collected),
+            all_closed: past_rows(closed),
             types,
             different,
         }
@@ -300,10 +331,16 @@ impl OpenReport {
 
     fn write(&self, out: &mut impl Write, depth: usize) -> io::Result<()> {
         let oldest = self.oldest_millis;
-        let oldest = oldest.map_or_else(String::new, |age| format!(", the oldest for {}", format_age(age)));
+        let oldest = oldest.map_or_else(String::new, |age| {
+            format!(", the oldest for {}", format_age(age))
+        });
         let contexts = format_plural(self.different[0] as u64, "context");
         let open = grouped(self.sums.open);
-        writeln!(out, "open: {open} by {contexts}{oldest}; {}", format_past(self.sums))?;
+        writeln!(
+            out,
+            "open: {open} by {contexts}{oldest}; {}",
+            format_past(self.sums)
+        )?;
         for row in &self.contexts {
             row.write(out, depth)?;
         }
@@ -311,12 +348,23 @@ impl OpenReport {
         if !self.never_closed.is_empty() {
             let contexts = format_plural(self.different[1] as u64, "context");
             let collected = grouped(self.sums.collected);
-            writeln!(out, "\ncollected but never closed: {collected} by {contexts}")?;
+            writeln!(
+                out,
+                "\ncollected but never closed: {collected} by {contexts}"
+            )?;
         }
         for row in &self.never_closed {
-            let (name, count) = (EscapedText(&row.place.type_name), grouped(row.sums.collected));
+            let (name, count) = (
+                EscapedText(&row.place.type_name),
+                grouped(row.sums.collected),
+            );
             writeln!(out, "\n  {count} {name}")?;
-            writeln!(out, "    opened at {}; {}", row.place.place, format_past(row.sums))?;
+            writeln!(
+                out,
+                "    opened at {}; {}",
+                row.place.place,
+                format_past(row.sums)
+            )?;
             row.place.write_frames(out, depth)?;
         }
         write_left(out, self.different[1], self.never_closed.len())?;
@@ -332,6 +380,10 @@ impl OpenReport {
 fn write_left(out: &mut impl Write, all: usize, shown: usize) -> io::Result<()> {
     match all.saturating_sub(shown) {
         0 => Ok(()),
-        left => writeln!(out, "\n  {} more (--top 0)", format_plural(left as u64, "context")),
+        left => writeln!(
+            out,
+            "\n  {} more (--top 0)",
+            format_plural(left as u64, "context")
+        ),
     }
 }

@@ -79,7 +79,9 @@ impl OpenedContext {
         let frames = self.trace.frames.iter();
         let mut inner = frames.take_while(|frame| frame.origin != CodeOrigin::Application);
         inner.any(|frame| {
-            let loads = CLASS_LOADING.iter().any(|name| frame.class.starts_with(name));
+            let loads = CLASS_LOADING
+                .iter()
+                .any(|name| frame.class.starts_with(name));
             loads || frame.method == "<clinit>" && is_jdk_name(&frame.class)
         })
     }
@@ -154,7 +156,12 @@ pub fn list_open_resources(
     }
     rows.sort_by_cached_key(|row| {
         let oldest = row.open.first().map_or(u64::MAX, |first| first.opened_ms);
-        (row.is_kept_by_jdk(), oldest, Reverse(row.opened), row.trace.id)
+        (
+            row.is_kept_by_jdk(),
+            oldest,
+            Reverse(row.opened),
+            row.trace.id,
+        )
     });
     Ok(Some(OpenedResources {
         rows,
@@ -187,9 +194,15 @@ impl ResourceRows {
 }
 
 fn resource_type(profile: &Profile, event: EventTypeId) -> String {
-    let detail = profile.types.get(event).and_then(|info| info.detail.as_deref());
+    let detail = profile
+        .types
+        .get(event)
+        .and_then(|info| info.detail.as_deref());
     let detail = detail.unwrap_or_default();
-    detail.strip_suffix(TYPE_ENDING).unwrap_or(detail).to_owned()
+    detail
+        .strip_suffix(TYPE_ENDING)
+        .unwrap_or(detail)
+        .to_owned()
 }
 
 /// The counters of open resources; the counter with the time is none of them.

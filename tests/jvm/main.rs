@@ -39,6 +39,7 @@ mod modes;
 mod named_methods;
 mod native_api;
 mod on_heap;
+mod open;
 mod own_code;
 mod own_events;
 mod planned;
@@ -176,6 +177,7 @@ fn all(setup: &'static Setup) -> Vec<Test> {
         jdk_facts::tests(setup),
         real_java_agents::tests(setup),
         leak_suite::tests(setup),
+        open::tests(setup),
         own_code::tests(setup),
         shop::tests(setup),
         explain::tests(setup),

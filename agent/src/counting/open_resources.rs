@@ -133,7 +133,11 @@ impl OpenResources {
     }
 
     /// A resource is closed. Returns its types; `None`: it is not open.
-    pub fn remove_resource(&self, core: &AgentCore, number: ResourceNumber) -> Option<ResourceTypes> {
+    pub fn remove_resource(
+        &self,
+        core: &AgentCore,
+        number: ResourceNumber,
+    ) -> Option<ResourceTypes> {
         let mut table = self.table.lock();
         let resource = table.open.remove(&number)?;
         table.counters.remove_counter(resource.counter);

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use jvmti_bindings::sys::jni::{jclass, jobject};
 use lucce_callgraph::{ContextId, MethodId, SiteId};
 use lucce_jvmti::{FrameInfo, JniEnvironment, JvmError};
-use lucce_tracelog::{EventCounter, EventTypeId, ThreadId, RunId};
+use lucce_tracelog::{EventCounter, EventTypeId, RunId, ThreadId};
 
 use crate::core::VerifyCountdown;
 use crate::core::agent_use::AgentUseGuard;
@@ -321,7 +321,10 @@ impl HooklessThread {
     pub fn find_thread_id(&mut self, env: JniEnvironment, thread: jobject) -> Option<ThreadId> {
         let agent = self.agent;
         let counters = self.find_or_add_counters(env, thread)?;
-        Some(counter_access::log_thread_id(agent.thread_parts(), counters))
+        Some(counter_access::log_thread_id(
+            agent.thread_parts(),
+            counters,
+        ))
     }
 
     /// Counts one event of a typed kind.

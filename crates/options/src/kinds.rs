@@ -568,10 +568,7 @@ pub static OPEN: EventKindInfo = EventKindInfo {
             KindConflict::OtherTracking,
             "events=open needs tracking=lazy",
         ),
-        (
-            KindConflict::Burst,
-            "burst= does not go with events=open",
-        ),
+        (KindConflict::Burst, "burst= does not go with events=open"),
         (
             KindConflict::Static,
             "events=open does not go with encoding=static",

@@ -110,7 +110,14 @@ mod resources_tests {
 
     #[test]
     fn malformed_rules_are_refused() {
-        for text in ["", "com.acme.Pool.take", "take:close", "a.B.c:", "a.B.c:x y", "a.B.c:d+e"] {
+        for text in [
+            "",
+            "com.acme.Pool.take",
+            "take:close",
+            "a.B.c:",
+            "a.B.c:x y",
+            "a.B.c:d+e",
+        ] {
             let refused = ResourceRules::default().add_rules(text);
             assert!(refused.is_err(), "{text}");
         }

@@ -111,9 +111,7 @@ pub static OPTION_TABLE: [OptionEntry; 33] = [
         value: OptionValue::Text {
             form: "CLASS.METHOD:CLOSE",
             set: |options, text| options.resources.add_rules(text.value),
-            get: |options| {
-                (!options.resources.is_empty()).then(|| options.resources.to_string())
-            },
+            get: |options| (!options.resources.is_empty()).then(|| options.resources.to_string()),
         },
         summary: "Follow what this method returns until CLOSE is called; adds `open` to `events=`",
         details: "The method of a constructor is `<init>`; one without a result opens its own object. CLOSE is a method's name, \

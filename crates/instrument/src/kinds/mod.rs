@@ -41,10 +41,10 @@ use thread::ThreadStartHooks;
 use lucce_options::ResourceRules;
 pub use lucce_options::event_mask;
 pub use lucce_options::kinds::{
-    ALIVE_THREADS, ALL, ALLOC, ALLOCATIONS, BYTES, CALL, CATCHES, COLLECTED_RESOURCES, EXCEPTION, EXCEPTIONS,
-    EventKindInfo, EventKindSet, HEAP, HEAP_INTERVAL, IO, KindConflict, KindDescriptor, LEAK, LOCK,
-    LOCK_HOLDERS, LOCK_WAITS, NAMED_CALL, NAMED_TIME, NANOS, OBJECTS, OPEN, OPENINGS, OPEN_RESOURCES, REQUEST, SAMPLES, TASKS,
-    THREAD, is_companion_kind,
+    ALIVE_THREADS, ALL, ALLOC, ALLOCATIONS, BYTES, CALL, CATCHES, COLLECTED_RESOURCES, EXCEPTION,
+    EXCEPTIONS, EventKindInfo, EventKindSet, HEAP, HEAP_INTERVAL, IO, KindConflict, KindDescriptor,
+    LEAK, LOCK, LOCK_HOLDERS, LOCK_WAITS, NAMED_CALL, NAMED_TIME, NANOS, OBJECTS, OPEN,
+    OPEN_RESOURCES, OPENINGS, REQUEST, SAMPLES, TASKS, THREAD, is_companion_kind,
 };
 
 /// The kinds with hooks, each with its hooks.

@@ -151,9 +151,8 @@ impl EventHooks for OpenHooks {
         at: &AnalyzedMethod<'_>,
         call: &MethodCall<'_>,
     ) -> Option<HookSiteKind> {
-        resource_table::registers_cleaner(at, call).then(|| {
-            HookSiteKind::EventCall(event_call(&OPEN, ResourceHook::OpenCalled.number()))
-        })
+        resource_table::registers_cleaner(at, call)
+            .then(|| HookSiteKind::EventCall(event_call(&OPEN, ResourceHook::OpenCalled.number())))
     }
 
     fn find_places(&self, at: &AnalyzedMethod<'_>) -> Vec<HookPlace> {

@@ -60,7 +60,10 @@ const OPENERS: &[ResourceMethods] = &[
     of_class("java/io/FileInputStream", OPEN),
     of_class("java/io/FileOutputStream", OPEN),
     of_class("java/io/RandomAccessFile", OPEN),
-    of_class("sun/nio/fs/UnixChannelFactory", &["newFileChannel", "newAsynchronousFileChannel"]),
+    of_class(
+        "sun/nio/fs/UnixChannelFactory",
+        &["newFileChannel", "newAsynchronousFileChannel"],
+    ),
     of_class("sun/nio/fs/UnixDirectoryStream", INIT),
     of_class("java/util/zip/ZipFile", INIT),
     // It stays mapped until it is collected.
@@ -89,30 +92,53 @@ const OPENERS: &[ResourceMethods] = &[
     of_class("java/util/concurrent/ThreadPerTaskExecutor", INIT),
     of_class("java/util/Timer", INIT),
     // Memory
-    of_class("jdk/internal/foreign/MemorySessionImpl", &["createConfined", "createShared"]),
+    of_class(
+        "jdk/internal/foreign/MemorySessionImpl",
+        &["createConfined", "createShared"],
+    ),
     // HTTP clients
-    of_class("jdk/internal/net/http/ResponseSubscribers$HttpResponseInputStream", INIT),
-    of_class("org/apache/http/impl/conn/PoolingHttpClientConnectionManager", &["leaseConnection"]),
-    of_class("org/apache/hc/client5/http/impl/classic/InternalExecRuntime", &["acquireEndpoint"]),
+    of_class(
+        "jdk/internal/net/http/ResponseSubscribers$HttpResponseInputStream",
+        INIT,
+    ),
+    of_class(
+        "org/apache/http/impl/conn/PoolingHttpClientConnectionManager",
+        &["leaseConnection"],
+    ),
+    of_class(
+        "org/apache/hc/client5/http/impl/classic/InternalExecRuntime",
+        &["acquireEndpoint"],
+    ),
     // Pools
     of_class("com/zaxxer/hikari/HikariDataSource", GET_CONNECTION),
-    of_class("org/apache/commons/pool2/impl/GenericObjectPool", &["borrowObject"]),
-    of_class("org/apache/commons/pool2/impl/GenericKeyedObjectPool", &["borrowObject"]),
+    of_class(
+        "org/apache/commons/pool2/impl/GenericObjectPool",
+        &["borrowObject"],
+    ),
+    of_class(
+        "org/apache/commons/pool2/impl/GenericKeyedObjectPool",
+        &["borrowObject"],
+    ),
     of_class("org/apache/commons/dbcp2/PoolingDataSource", GET_CONNECTION),
     of_class("io/netty/buffer/PooledByteBuf", &["init0"]),
     of_class("io/netty/buffer/UnpooledHeapByteBuf", INIT),
     of_class("io/netty/buffer/UnpooledDirectByteBuf", INIT),
-    of_class("io/netty/buffer/AdaptivePoolingAllocator$AdaptiveByteBuf", &["init"]),
+    of_class(
+        "io/netty/buffer/AdaptivePoolingAllocator$AdaptiveByteBuf",
+        &["init"],
+    ),
     // Statements and result sets
     of_driver(&["createStatement"], "Ljava/sql/Statement;"),
     of_driver(&["prepareStatement"], "Ljava/sql/PreparedStatement;"),
     of_driver(&["prepareCall"], "Ljava/sql/CallableStatement;"),
-    of_driver(&["executeQuery", "getResultSet", "getGeneratedKeys"], "Ljava/sql/ResultSet;"),
+    of_driver(
+        &["executeQuery", "getResultSet", "getGeneratedKeys"],
+        "Ljava/sql/ResultSet;",
+    ),
 ];
 
 /// Methods whose own object is open when they begin: it may be closed before they return.
-const OPENERS_AT_ENTRY: &[ResourceMethods] =
-    &[of_class("java/lang/ProcessImpl", &["initStreams"])];
+const OPENERS_AT_ENTRY: &[ResourceMethods] = &[of_class("java/lang/ProcessImpl", &["initStreams"])];
 
 const CLOSERS: &[ResourceMethods] = &[
     of_class("java/io/FileInputStream", CLOSE),
@@ -124,34 +150,73 @@ const CLOSERS: &[ResourceMethods] = &[
     of_class("java/util/zip/ZipFile", CLOSE),
     of_class("java/net/Socket", CLOSE),
     of_class("java/net/ServerSocket", CLOSE),
-    of_class("sun/nio/ch/SocketChannelImpl", &["implCloseSelectableChannel"]),
-    of_class("sun/nio/ch/ServerSocketChannelImpl", &["implCloseSelectableChannel"]),
-    of_class("sun/nio/ch/DatagramChannelImpl", &["implCloseSelectableChannel"]),
-    of_class("sun/nio/ch/UnixAsynchronousSocketChannelImpl", &["implClose"]),
-    of_class("sun/nio/ch/UnixAsynchronousServerSocketChannelImpl", &["implClose"]),
+    of_class(
+        "sun/nio/ch/SocketChannelImpl",
+        &["implCloseSelectableChannel"],
+    ),
+    of_class(
+        "sun/nio/ch/ServerSocketChannelImpl",
+        &["implCloseSelectableChannel"],
+    ),
+    of_class(
+        "sun/nio/ch/DatagramChannelImpl",
+        &["implCloseSelectableChannel"],
+    ),
+    of_class(
+        "sun/nio/ch/UnixAsynchronousSocketChannelImpl",
+        &["implClose"],
+    ),
+    of_class(
+        "sun/nio/ch/UnixAsynchronousServerSocketChannelImpl",
+        &["implClose"],
+    ),
     of_class("sun/nio/ch/EPollSelectorImpl", &["implClose"]),
     of_class("sun/nio/ch/PollSelectorImpl", &["implClose"]),
     // Called when the process has ended.
     of_class("java/lang/ProcessImpl", &["lambda$initStreams$*"]),
-    of_class("java/util/concurrent/ThreadPoolExecutor", &["shutdown", "shutdownNow"]),
-    of_class("java/util/concurrent/ForkJoinPool", &["shutdown", "shutdownNow", "close"]),
-    of_class("java/util/concurrent/ThreadPerTaskExecutor", &["shutdown", "shutdownNow", "close"]),
+    of_class(
+        "java/util/concurrent/ThreadPoolExecutor",
+        &["shutdown", "shutdownNow"],
+    ),
+    of_class(
+        "java/util/concurrent/ForkJoinPool",
+        &["shutdown", "shutdownNow", "close"],
+    ),
+    of_class(
+        "java/util/concurrent/ThreadPerTaskExecutor",
+        &["shutdown", "shutdownNow", "close"],
+    ),
     of_class("java/util/Timer", &["cancel"]),
     of_class("jdk/internal/foreign/MemorySessionImpl", CLOSE),
     of_class("jdk/internal/ref/PhantomCleanable", &["clean"]),
-    of_class("jdk/internal/net/http/ResponseSubscribers$HttpResponseInputStream", CLOSE),
-    of_class("org/apache/http/impl/conn/PoolingHttpClientConnectionManager", &["releaseConnection"]),
+    of_class(
+        "jdk/internal/net/http/ResponseSubscribers$HttpResponseInputStream",
+        CLOSE,
+    ),
+    of_class(
+        "org/apache/http/impl/conn/PoolingHttpClientConnectionManager",
+        &["releaseConnection"],
+    ),
     of_class(
         "org/apache/hc/client5/http/impl/classic/InternalExecRuntime",
         &["releaseEndpoint", "discardEndpoint"],
     ),
     of_class("com/zaxxer/hikari/pool/ProxyConnection", CLOSE),
-    of_class("org/apache/commons/pool2/impl/GenericObjectPool", &["returnObject", "invalidateObject"]),
-    of_class("org/apache/commons/pool2/impl/GenericKeyedObjectPool", &["returnObject", "invalidateObject"]),
+    of_class(
+        "org/apache/commons/pool2/impl/GenericObjectPool",
+        &["returnObject", "invalidateObject"],
+    ),
+    of_class(
+        "org/apache/commons/pool2/impl/GenericKeyedObjectPool",
+        &["returnObject", "invalidateObject"],
+    ),
     of_package("org/apache/commons/dbcp2/", CLOSE),
     of_package("io/netty/buffer/", &["deallocate"]),
     // The latter are the names by which a statement closes its results: H2, PostgreSQL, MySQL.
-    of_driver(&["close", "closeInternal", "closeInternally", "realClose"], ""),
+    of_driver(
+        &["close", "closeInternal", "closeInternally", "realClose"],
+        "",
+    ),
 ];
 
 /// Classes of pools, whose statements are those of a driver.
