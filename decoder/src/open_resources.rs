@@ -8,7 +8,7 @@ use lucce_contentid::StackId;
 use lucce_options::kinds::{OPEN_RESOURCES, OPENINGS, split_open_resource_value};
 use lucce_tracelog::{EventTypeId, ThreadId};
 
-use crate::events::ContextCounter;
+use crate::events::{ContextCounter, ContextCounters};
 use crate::frame::{CodeOrigin, StackFrame, is_jdk_name};
 use crate::profile::{Profile, StackTrace};
 
@@ -119,6 +119,25 @@ impl OpenedResources {
     }
 }
 
+impl Profile {
+    /// Adds what is open to the events, as a kind of its own. Events of an interval stay as they are.
+    pub fn count_open_resources(&mut self) {
+        if self.open_resources.is_empty() || self.interval.is_some() {
+            return;
+        }
+        let open = open_counters(self).map(|counter| {
+            let (_, thread) = split_open_resource_value(counter.value);
+            ContextCounter {
+                thread: ThreadId(thread),
+                value: 0,
+                ..*counter
+            }
+        });
+        let events = self.events.as_slice().iter().copied();
+        self.events = ContextCounters::new(open.chain(events).collect());
+    }
+}
+
 /// Lists resources by the context that opened them. `now_ms`: the time, if the JVM runs. `None`: the run does not record
 /// resources.
 ///
@@ -226,5 +245,75 @@ fn last_time_ms(profile: &Profile) -> u64 {
             times.max().unwrap_or_default()
         }
         millis => (profile.header.start / 1_000_000).saturating_add(millis),
+    }
+}
+
+#[cfg(test)]
+mod open_resources_tests {
+    use super::*;
+
+    fn frame(class: &str, method: &str, origin: CodeOrigin) -> StackFrame {
+        StackFrame {
+            class: class.into(),
+            method: method.into(),
+            file: None,
+            line: 1,
+            origin,
+        }
+    }
+
+    fn context(opened: u64, collected: u64, open_ms: &[u64]) -> OpenedContext {
+        let open = open_ms.iter().map(|&opened_ms| OpenResource {
+            opened_ms,
+            thread: ThreadId(1),
+        });
+        OpenedContext {
+            trace: StackTrace {
+                id: ContextId(7),
+                stack: StackId(1),
+                allocated: None,
+                frames: vec![
+                    frame("java.util.zip.ZipFile", "<init>", CodeOrigin::Jdk),
+                    frame("com.acme.Store", "read", CodeOrigin::Application),
+                    frame("java.lang.Thread", "<clinit>", CodeOrigin::Jdk),
+                ],
+            },
+            type_name: "java.util.zip.ZipFile".into(),
+            opened,
+            collected,
+            open: open.collect(),
+        }
+    }
+
+    #[test]
+    fn what_is_neither_open_nor_collected_was_closed() {
+        assert_eq!(context(10, 3, &[1, 2]).closed(), 5);
+        // The openings are counted later than the open ones.
+        assert_eq!(context(1, 0, &[1, 2]).closed(), 0);
+    }
+
+    #[test]
+    fn openings_are_counted_by_quarter_of_the_run() {
+        let row = context(6, 0, &[100, 149, 150, 299, 300, 400]);
+        let resources = OpenedResources {
+            rows: Vec::new(),
+            start_ms: 100,
+            now_ms: 300,
+        };
+        assert_eq!(resources.growth(&row), [2, 1, 0, 3]);
+        assert_eq!(resources.age_ms(&row.open[0]), 200);
+        assert_eq!(resources.age_ms(&row.open[5]), 0);
+    }
+
+    #[test]
+    fn what_the_jdk_keeps_is_found_between_the_opening_and_own_code() {
+        let mut row = context(1, 0, &[1]);
+        // The initializer of a class that calls own code keeps nothing for itself.
+        assert!(!row.is_kept_by_jdk());
+        let loader = frame("jdk.internal.loader.URLClassPath", "getLoader", CodeOrigin::Jdk);
+        row.trace.frames.insert(1, loader);
+        assert!(row.is_kept_by_jdk());
+        let own = row.focus_frame().map(|frame| frame.method.as_str());
+        assert_eq!(own, Some("read"));
     }
 }

@@ -507,7 +507,8 @@ pub fn is_companion_kind(name: &str) -> bool {
 /// which allocations reached the heap.
 #[must_use]
 pub fn is_supplement_kind(name: &str) -> bool {
-    is_companion_kind(name) || HEAP_SAMPLES.is_kind(name)
+    // Readers add open resources to the events to list them.
+    is_companion_kind(name) && !OPEN_RESOURCES.is_kind(name) || HEAP_SAMPLES.is_kind(name)
 }
 
 /// Waiting threads. The VM reports monitors; calls that park a thread have hooks.

@@ -117,6 +117,7 @@ pub static OPTION_TABLE: [OptionEntry; 33] = [
         details: "The method of a constructor is `<init>`; one without a result opens its own object. CLOSE is a method's name, \
                   or `CLASS.METHOD`; it closes its own object and its arguments. Several are joined by `+`.",
         group: OptionGroup::Events,
+        modes: OptionModes::Both,
         is_repeatable: true,
         ..PLAIN
     },
