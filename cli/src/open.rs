@@ -19,8 +19,7 @@ use super::{CommandError, CommandStatus, prefix_path, report_damage};
 
 /// Print what is open by the context that opened it, oldest first, and what was collected but never closed.
 ///
-/// The run must have events=open. What was opened before the agent started is unknown. What the JDK
-/// keeps for itself comes last.
+/// The run must have events=open. What the JDK keeps for itself comes last.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   lucce open 1234

@@ -558,9 +558,9 @@ pub fn split_open_resource_value(value: u64) -> (u64, u32) {
 /// Resources that are opened, followed until they are closed or collected.
 pub static OPEN: EventKindInfo = EventKindInfo {
     name: "open",
-    summary: "openings of files, sockets, channels, selectors, directories, zip files, processes, executors, arenas, cleaners, \
-              buffers and connections of pools, statements, for [`lucce open`](../guide/leaks.md#what-is-open)",
-    not_counted: "what was open before the agent",
+    summary: "openings of files, sockets, processes, executors, statements, pooled objects and other resources, for \
+              [`lucce open`](../guide/leaks.md#what-is-open)",
+    not_counted: "what was open before the agent; attached, registrations with a cleaner",
     mask_bit: 1 << 23,
     log_kinds: &[&OPENINGS],
     has_hooks: true,

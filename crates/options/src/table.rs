@@ -114,8 +114,8 @@ pub static OPTION_TABLE: [OptionEntry; 33] = [
             get: |options| (!options.resources.is_empty()).then(|| options.resources.to_string()),
         },
         summary: "Follow what this method returns until CLOSE is called; adds `open` to `events=`",
-        details: "The method of a constructor is `<init>`; one without a result opens its own object. CLOSE is a method's name, \
-                  or `CLASS.METHOD`; it closes its own object and its arguments. Several are joined by `+`.",
+        details: "Constructors are `<init>`. CLOSE is a method's name or `CLASS.METHOD`, and closes its own object and its \
+                  arguments. Several rules are joined by `+`.",
         group: OptionGroup::Events,
         modes: OptionModes::Both,
         is_repeatable: true,
