@@ -56,7 +56,7 @@ pub struct OpenResources {
 }
 
 struct ResourceTable {
-    open: HashMap<ResourceNumber, OpenResource>,
+    open: HashMap<ResourceNumber, FollowedResource>,
     last: i64,
     counters: AliveCounters,
     collected: HashMap<AliveKey, &'static EventCounter>,
@@ -65,7 +65,7 @@ struct ResourceTable {
     clock: Option<EventTypeId>,
 }
 
-struct OpenResource {
+struct FollowedResource {
     counter: AliveCounter,
     types: ResourceTypes,
 }
@@ -128,7 +128,7 @@ impl OpenResources {
         table.last += 1;
         let number = ResourceNumber(table.last);
         let types = origin.types;
-        table.open.insert(number, OpenResource { counter, types });
+        table.open.insert(number, FollowedResource { counter, types });
         Some(number)
     }
 
