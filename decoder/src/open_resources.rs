@@ -310,7 +310,11 @@ mod open_resources_tests {
         let mut row = context(1, 0, &[1]);
         // The initializer of a class that calls own code keeps nothing for itself.
         assert!(!row.is_kept_by_jdk());
-        let loader = frame("jdk.internal.loader.URLClassPath", "getLoader", CodeOrigin::Jdk);
+        let loader = frame(
+            "jdk.internal.loader.URLClassPath",
+            "getLoader",
+            CodeOrigin::Jdk,
+        );
         row.trace.frames.insert(1, loader);
         assert!(row.is_kept_by_jdk());
         let own = row.focus_frame().map(|frame| frame.method.as_str());

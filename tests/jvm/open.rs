@@ -189,7 +189,10 @@ fn attached(setup: &Setup, jdk: &Jdk) -> Checked {
     })?;
     // Hooks of cleaners are in the program's own classes, which stay as they are.
     let printed = jvm.java.printed("stdout");
-    let expected: Vec<_> = printed.lines().filter(|line| !line.contains("Cleanable")).collect();
+    let expected: Vec<_> = printed
+        .lines()
+        .filter(|line| !line.contains("Cleanable"))
+        .collect();
     let expected = expected.join("\n");
     compare(&read_open(&jvm.java, &pid)?, &expected)?;
     jvm.ctl(&["detach"])?;

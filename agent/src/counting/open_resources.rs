@@ -128,7 +128,9 @@ impl OpenResources {
         table.last += 1;
         let number = ResourceNumber(table.last);
         let types = origin.types;
-        table.open.insert(number, FollowedResource { counter, types });
+        table
+            .open
+            .insert(number, FollowedResource { counter, types });
         Some(number)
     }
 
