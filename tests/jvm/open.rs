@@ -219,6 +219,13 @@ fn pools(setup: &Setup, jdk: &Jdk) -> Checked {
             *left.entry(("left".into(), method, class)).or_default() += number;
         }
     }
+    // Of what another thread opens, the sum of its class.
+    for row in report["types"].as_array().ok_or("no types")? {
+        let number = |key: &str| row[key].as_u64().unwrap_or_default();
+        let class = row["type"].as_str().unwrap_or_default();
+        let key = ("left".into(), "-".into(), class.into());
+        left.insert(key, number("open") + number("collected"));
+    }
     ensure(expected.len() >= 5, || java.printed("stdout"))?;
     for (key, number) in &expected {
         ensure(left.get(key) == Some(number), || {

@@ -205,7 +205,8 @@ public final class Pools {
         left("forgetApache", FORGOTTEN, "org.apache.hc.client5.http.impl.classic.InternalExecRuntime");
         repeat(USED, () -> useJdk(jdk, address));
         repeat(FORGOTTEN, () -> forgetJdk(jdk, address));
-        left("forgetJdk", FORGOTTEN, "jdk.internal.net.http.ResponseSubscribers$HttpResponseInputStream");
+        // A thread of the client opens it.
+        left("-", FORGOTTEN, "jdk.internal.net.http.ResponseSubscribers$HttpResponseInputStream");
     }
 
     public static void main(String[] args) throws Exception {
