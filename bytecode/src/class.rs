@@ -131,6 +131,12 @@ impl<'a> ClassFile<'a> {
             .map(mutf8::decode)
     }
 
+    /// Whether a constant contains this text; it may be the name of a class, or part of one.
+    pub fn mentions_text(&self, text: &str) -> bool {
+        let mut windows = self.pool.entries().windows(text.len().max(1));
+        windows.any(|window| window == text.as_bytes())
+    }
+
     /// The access flags.
     pub fn access(&self) -> u16 {
         self.access

@@ -30,6 +30,7 @@ mod lab;
 mod leaks;
 mod list;
 mod man;
+mod open;
 mod options;
 mod otlp;
 mod push;
@@ -106,6 +107,7 @@ enum CliCommand {
     Fleet(fleet::FleetCommandArgs),
     Lab(lab::LabArgs),
     Leaks(leaks::LeaksArgs),
+    Open(open::OpenArgs),
     Init(init::InitArgs),
     Stream(stream::StreamArgs),
     Man(man::ManArgs),
@@ -126,7 +128,7 @@ const COMMAND_GROUPS: [(&str, &[&str]); 7] = [
         ],
     ),
     ("Compare", &["diff", "gate", "bench"]),
-    ("Leaks", &["leaks"]),
+    ("Leaks", &["leaks", "open"]),
     ("Fleet", &["fleet", "push"]),
     ("Lab", &["lab"]),
     ("Setup", &["init", "man", "completions"]),
@@ -248,6 +250,7 @@ fn main() -> ExitCode {
         CliCommand::Fleet(args) => fleet::run(&args),
         CliCommand::Lab(args) => lab::run(&args),
         CliCommand::Leaks(args) => leaks::run(&args),
+        CliCommand::Open(args) => open::run(&args),
         CliCommand::Init(args) => init::run(&args),
         CliCommand::Stream(args) => stream::run(&args),
         CliCommand::Man(args) => man::run(&args),

@@ -166,6 +166,7 @@ impl CountSelection {
     pub fn open_log(&self, log: &Path) -> Result<Profile, CommandError> {
         let mut profile = self.classes.open_log(log)?;
         self.interval.apply(log, &mut profile)?;
+        profile.count_open_resources();
         if let Some(kind) = &self.event {
             profile.events = profile.events_of_kind(kind);
         }

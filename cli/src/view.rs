@@ -153,6 +153,7 @@ fn add_run(
         mut profile,
         status,
     } = selection.open_run(file, false)?;
+    profile.count_open_resources();
     if let Some(kind) = selection.event() {
         find_kind(file, &profile, Some(kind), status)?;
         profile.events = profile.events_of_kind(kind);

@@ -71,6 +71,7 @@ mod object_sizes;
 mod kind_totals;
 mod lock_pairs;
 mod method_times;
+mod open_resources;
 mod recorded_options;
 mod tags;
 
@@ -131,6 +132,9 @@ pub use merged::{
 };
 pub use method_times::{MethodTimeSums, list_method_times};
 pub use object_sizes::{AllocationAmount, has_array_sizes, read_humongous_bytes};
+pub use open_resources::{
+    GROWTH_PARTS, OpenResource, OpenedContext, OpenedResources, list_open_resources,
+};
 pub use origins::{StartOrigin, SubmissionIndex, index_submissions, trace_submitters};
 pub use profile::{
     DecodeMismatch, LogSizes, Profile, ProfileThread, ProgressTick, SkippedCode, StackTrace,

@@ -13,7 +13,9 @@ use std::time::Instant;
 use lucce_callgraph::{ContextLayout, MethodId, VersionedGraph};
 use lucce_filter::PatternList;
 use lucce_options::KindDescriptor;
-use lucce_options::kinds::{ALIVE_THREADS, LIVING_BLOCKS, LOCK_HOLDERS, OLDEST_BLOCKS};
+use lucce_options::kinds::{
+    ALIVE_THREADS, COLLECTED_RESOURCES, LIVING_BLOCKS, LOCK_HOLDERS, OLDEST_BLOCKS, OPEN_RESOURCES,
+};
 use lucce_tracelog::{
     AllocationCounters, COMMAND, EventCounters, InMemoryLog, LogDamage, LogEntry, LogFile,
     LogHeader, LogItem, LogRecord, LogTotals, OpenError, SealState, ThreadId, VmCounters,
@@ -96,17 +98,26 @@ impl Profile {
         self.code.set_class_origins(&found.origins);
     }
 
-    /// Sets the counters. Holders of locks, living threads and living memory are no events of their own.
+    /// Sets the counters. Holders of locks, living threads, living memory and open resources are no events of their own.
     fn set_counters(&mut self, counters: Vec<ContextCounter>) {
-        let is_of = |counter: &ContextCounter, kind: &KindDescriptor| {
-            self.types.is_of_kind(counter.event, kind.name)
+        let take_kinds = |counters: Vec<ContextCounter>, kinds: &[&KindDescriptor]| {
+            let is_taken = |counter: &ContextCounter| {
+                let mut kinds = kinds.iter();
+                kinds.any(|kind| self.types.is_of_kind(counter.event, kind.name))
+            };
+            counters.into_iter().partition(is_taken)
         };
-        let is_alive = |counter: &ContextCounter| is_of(counter, &ALIVE_THREADS);
-        let (alive, counters): (Vec<_>, Vec<_>) = counters.into_iter().partition(is_alive);
-        let is_memory = |counter: &ContextCounter| {
-            is_of(counter, &LIVING_BLOCKS) || is_of(counter, &OLDEST_BLOCKS)
+        let counters = match self.types.has_kind(OPEN_RESOURCES.name) {
+            true => {
+                let (open, counters) = take_kinds(counters, &[&OPEN_RESOURCES]);
+                let (collected, counters) = take_kinds(counters, &[&COLLECTED_RESOURCES]);
+                (self.open_resources, self.collected_resources) = (open, collected);
+                counters
+            }
+            false => counters,
         };
-        let (memory, counters) = counters.into_iter().partition(is_memory);
+        let (alive, counters) = take_kinds(counters, &[&ALIVE_THREADS]);
+        let (memory, counters) = take_kinds(counters, &[&LIVING_BLOCKS, &OLDEST_BLOCKS]);
         (self.alive_threads, self.living_memory) = (alive, memory);
         let all = ContextCounters::new(counters);
         let is_holder =
@@ -487,6 +498,8 @@ fn empty_profile(header: &LogHeader, size: u64) -> Result<Profile, OpenError> {
         lock_holders: ContextCounters::default(),
         alive_threads: Vec::new(),
         living_memory: Vec::new(),
+        open_resources: Vec::new(),
+        collected_resources: Vec::new(),
         threads: Default::default(),
         origins: Default::default(),
         tags: Default::default(),

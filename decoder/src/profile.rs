@@ -48,6 +48,9 @@ pub struct Profile {
     pub(crate) alive_threads: Vec<ContextCounter>,
     /// Counters of living memory outside of the heap: see [`crate::living_memory`].
     pub(crate) living_memory: Vec<ContextCounter>,
+    /// Counters of open resources, one for each, and of collected ones: see [`crate::open_resources`].
+    pub(crate) open_resources: Vec<ContextCounter>,
+    pub(crate) collected_resources: Vec<ContextCounter>,
     pub threads: HashMap<ThreadId, ProfileThread>,
     /// The contexts that started a thread, or several threads of one name in turn.
     pub origins: BTreeMap<ThreadId, Vec<ContextId>>,

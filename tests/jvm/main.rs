@@ -43,6 +43,7 @@ mod named_methods;
 mod native_api;
 mod native_memory;
 mod on_heap;
+mod open;
 mod operators;
 mod own_code;
 mod own_events;
@@ -211,6 +212,7 @@ fn all(setup: &'static Setup) -> Vec<Test> {
         jdk_facts::tests(setup),
         real_java_agents::tests(setup),
         leak_suite::tests(setup),
+        open::tests(setup),
         own_code::tests(setup),
         shop::tests(setup),
         explain::tests(setup),

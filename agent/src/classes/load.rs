@@ -184,6 +184,7 @@ fn decide_instrumentation(
         holds: &|class| is_in_scope(agent.core, ClassLoaderId::BOOT, class),
         jdk_is_out_of_scope: is_jdk_excluded(&agent.core.options),
         methods: agent.core.options.events.methods(),
+        resources: &agent.core.options.resources,
         calls_untracked: &|call| is_untracked(&call.owner, &call.name, &call.descriptor),
     };
     let mut instrumentations = hooks::analyze_class(class, wants)?;
@@ -244,7 +245,8 @@ fn rewrite_outside_scope(
 ) -> RewriteOutcome {
     let creates = |of: &str| may_create(agent.core, loader, of);
     let options = hooks_for_loader(agent, loader);
-    let Ok(plan) = hooks::plan_outside(class, &creates, options) else {
+    let resources = &agent.core.options.resources;
+    let Ok(plan) = hooks::plan_outside(class, &creates, (options, resources)) else {
         return RewriteOutcome::Failed;
     };
     rewrite_untraced(

@@ -22,7 +22,7 @@ use rustc_hash::FxHashMap;
 use crate::counting::CountingParts;
 use crate::counting::block_order::{BlockOrder, BlockPlace};
 use crate::memory::locks::{WatchedMutex, WatchedRwLock};
-use crate::thread::alive_threads::milliseconds_now;
+use crate::thread::alive_counters::milliseconds_now;
 use crate::thread::event_kind::EventKind;
 use crate::thread::shared_counters::SharedCounters;
 
@@ -53,6 +53,9 @@ pub struct MemoryBlock {
     pub address: usize,
     pub bytes: u64,
 }
+
+/// Maximum number of counters: two for each context and kind.
+const MAX_COUNTERS: usize = 1 << 16;
 
 /// The living blocks, once they are recorded.
 #[derive(Default)]
@@ -108,7 +111,7 @@ impl LivingBlocks {
     pub fn start_recording(&self, agent: CountingParts<'_>) {
         let _ = self.0.set(BlockTable {
             sites: WatchedRwLock::default(),
-            counters: WatchedMutex::default(),
+            counters: WatchedMutex::new(SharedCounters::with_capacity(MAX_COUNTERS)),
             shards: (0..SHARDS).map(|_| WatchedMutex::default()).collect(),
             totals: agent.core.log.add_totals(&TOTALS).ok(),
             start: (Instant::now(), milliseconds_now()),

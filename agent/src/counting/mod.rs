@@ -6,8 +6,8 @@
 //! ```
 //!
 //! Read `event_types` first, then `counter_lookup` and `site_counter`. `object_types` and `object_sizes` find classes and
-//! sizes, `program_kinds` the program's own kinds, `method_times` counters of times; `living_blocks` has memory outside of the heap;
-//! `class_unloads` has the classes that live.
+//! sizes, `program_kinds` the program's own kinds, `method_times` counters of times. What lives: `class_unloads`,
+//! `living_blocks` (memory outside of the heap), `open_resources`.
 
 mod block_order;
 pub mod class_unloads;
@@ -17,6 +17,7 @@ pub mod living_blocks;
 pub mod method_times;
 pub mod object_sizes;
 pub mod object_types;
+pub mod open_resources;
 pub mod program_kinds;
 pub mod site_counter;
 pub mod stream;
@@ -30,6 +31,7 @@ use event_types::EventTypes;
 use living_blocks::LivingBlocks;
 use method_times::MethodTimes;
 use object_types::ObjectTypes;
+use open_resources::OpenResources;
 use program_kinds::ProgramKinds;
 
 /// The parts of the agent that the layer of counting uses: its own, and those of the layers below.
@@ -65,4 +67,5 @@ pub struct EventCounting {
     pub method_times: MethodTimes,
     pub object_types: ObjectTypes,
     pub class_unloads: ClassUnloads,
+    pub open_resources: OpenResources,
 }

@@ -10,6 +10,7 @@ use lucce_instrument::kinds::{
 };
 use lucce_jvmti::clock;
 
+use crate::counting::open_resources::ResourceNumber;
 use crate::events::class::{self, DefinedClass};
 use crate::events::{exception, lock, objects, samples};
 use crate::hookless::{classes, exceptions, locks, stack_samples};
@@ -28,6 +29,15 @@ pub fn add_callbacks(callbacks: &mut ti::jvmtiEventCallbacks) {
     callbacks.ClassLoad = Some(class_defined);
     callbacks.VMObjectAlloc = Some(vm_object_alloc);
     callbacks.SampledObjectAlloc = Some(sampled_object_alloc);
+    callbacks.ObjectFree = Some(object_free);
+}
+
+/// Enabled only for tags of open resources. No function of the VM may be called here.
+unsafe extern "system" fn object_free(_: *mut ti::jvmtiEnv, tag: jlong) {
+    guard_callback((), |agent| {
+        let resources = &agent.counting.open_resources;
+        resources.collect_resource(&agent.core, ResourceNumber(tag));
+    });
 }
 
 unsafe extern "system" fn contended_enter(

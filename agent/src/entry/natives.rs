@@ -12,7 +12,7 @@ use std::sync::atomic::Ordering;
 
 use jvmti_bindings::sys::jni::{JNIEnv, jboolean, jclass, jint, jlong, jobject, jvalue};
 use lucce_callgraph::{ContextId, MethodId, SiteId};
-use lucce_instrument::kinds::{ALLOC, LOCK, NAMED_CALL, NAMED_TIME, REQUEST};
+use lucce_instrument::kinds::{ALLOC, LOCK, NAMED_CALL, NAMED_TIME, OPEN, REQUEST};
 
 use lucce_jvmti::JniEnvironment;
 
@@ -25,8 +25,8 @@ use crate::entry::java_api::with_switched_counters;
 use crate::events;
 use crate::events::HookEvent;
 use crate::events::exception_trace::{ThrownException, TraceAction};
-use crate::events::{class, lock, lock_holders, request};
-use crate::hookless::named_calls;
+use crate::events::{class, lock, lock_holders, open, request};
+use crate::hookless::{named_calls, open_resources};
 use crate::memory::counter::increment_counter;
 use crate::memory::event_mask;
 use crate::memory::slots::Slot;
@@ -823,6 +823,21 @@ pub extern "system" fn Java_java_lang_LucceRtNatives_noteReleased(
     });
 }
 
+/// The current thread closes an object: see [`open::close_resource`].
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_java_lang_LucceRtNatives_closeResource(
+    env: *mut JNIEnv,
+    _: jclass,
+    resource: jobject,
+) {
+    guard_callback((), |agent| {
+        if agent.core.is_live() && !resource.is_null() {
+            let env = agent.core.jni_env(env);
+            open::close_resource(agent.counting_parts(), env, resource);
+        }
+    });
+}
+
 /// A method that receives requests begins: see [`request::open_request`].
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_java_lang_LucceRtNatives_openRequest(
@@ -925,6 +940,35 @@ pub extern "system" fn Java_java_lang_LucceRtNamed_begin(
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_java_lang_LucceRtNamed_end(env: *mut JNIEnv, _: jclass, open: jlong) {
     end_named_call(env, open, false);
+}
+
+/// The method has opened a resource.
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_java_lang_LucceRtNamed_openResource(
+    env: *mut JNIEnv,
+    _: jclass,
+    resource: jobject,
+    _: jlong,
+    _: jint,
+) {
+    guard_event(OPEN.mask_bit, |agent| {
+        if !resource.is_null() {
+            let env = agent.core.jni_env(env);
+            open_resources::open_resource(agent.counting_parts(), env, resource);
+        }
+    });
+}
+
+/// The method closes an object, which may be a resource.
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_java_lang_LucceRtNamed_closeResource(
+    env: *mut JNIEnv,
+    class: jclass,
+    resource: jobject,
+    _: jlong,
+    _: jint,
+) {
+    Java_java_lang_LucceRtNatives_closeResource(env, class, resource);
 }
 
 /// The method ends, by an exception.

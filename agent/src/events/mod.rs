@@ -23,6 +23,7 @@ pub mod lock;
 pub mod lock_holders;
 pub mod native_memory;
 pub mod objects;
+pub mod open;
 pub mod ownership;
 pub mod request;
 pub mod samples;
@@ -44,16 +45,18 @@ use exception::ExceptionSource;
 use lock::LockSource;
 use native_memory::NativeMemorySource;
 use objects::VmObjectSource;
+use open::OpenSource;
 use threads::ThreadStartSource;
 
 /// All kinds that the VM reports, or that count hooks' events in their own way.
-const SOURCES: [&dyn EventSource; 6] = [
+const SOURCES: [&dyn EventSource; 7] = [
     &ClassDefinitionSource,
     &LockSource,
     &ExceptionSource,
     &NativeMemorySource,
     &VmObjectSource,
     &ThreadStartSource,
+    &OpenSource,
 ];
 
 /// A kind of events that the VM or hooks report.

@@ -12,6 +12,7 @@
 //! CallContext    ─► call_context  ─► the VM's own stack                  only if present from the start
 //! memory         ─► native_memory ─► the VM's own stack                  only if present from the start
 //! named method   ─► named_calls   ─► the VM's own stack                  hooks in these methods alone
+//! resource       ─► open_resources ─► the VM's own stack                 hooks in these methods alone
 //! detach         ─► events off, the log is closed
 //! ```
 //!
@@ -27,6 +28,7 @@ pub mod exceptions;
 pub mod locks;
 pub mod named_calls;
 pub mod native_memory;
+pub mod open_resources;
 pub mod stack_samples;
 pub mod thread_storage;
 pub mod walk_cost;

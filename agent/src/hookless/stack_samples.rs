@@ -10,7 +10,7 @@ use std::sync::Arc;
 use jvmti_bindings::sys::jni::{jclass, jobject};
 use lucce_callgraph::{ContextId, MethodId, SiteId};
 use lucce_jvmti::{FrameInfo, JniEnvironment, JvmError};
-use lucce_tracelog::{EventCounter, EventTypeId, RunId};
+use lucce_tracelog::{EventCounter, EventTypeId, RunId, ThreadId};
 
 use crate::core::VerifyCountdown;
 use crate::core::agent_use::AgentUseGuard;
@@ -315,6 +315,16 @@ impl HooklessThread {
     pub fn count_frames(&mut self, own: usize) -> Option<usize> {
         self.read_frames(own)?;
         Some(self.frames.len())
+    }
+
+    /// The thread id of the current thread's counters.
+    pub fn find_thread_id(&mut self, env: JniEnvironment, thread: jobject) -> Option<ThreadId> {
+        let agent = self.agent;
+        let counters = self.find_or_add_counters(env, thread)?;
+        Some(counter_access::log_thread_id(
+            agent.thread_parts(),
+            counters,
+        ))
     }
 
     /// Counts one event of a typed kind.

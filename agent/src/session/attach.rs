@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use jvmti_bindings::sys::jni::{JNIEnv, JavaVM};
 use jvmti_bindings::sys::jvmti as ti;
-use lucce_instrument::kinds::{ALLOC, CLASS};
+use lucce_instrument::kinds::{ALLOC, CLASS, OPEN};
 use lucce_jvmti::{JvmError, Jvmti, VmHandle};
 
 use crate::core::HooklessMode;
@@ -179,6 +179,9 @@ fn log_options_and_set_callbacks(
         leaks::write_interval(agent.counting_parts(), leaks);
     }
     agent.core.append_meta("options", text);
+    if let Some(vm) = holders_request::loading_vm() {
+        live::start_open_resources(agent, vm, callbacks);
+    }
     agent
         .core
         .jvmti
@@ -254,11 +257,13 @@ pub fn start_events(agent: &'static Agent, env: Option<*mut JNIEnv>) -> Result<(
     Ok(())
 }
 
-/// Hooks the methods of `events=call:METHODS` and `events=time:METHODS`, in a thread of the agent: the VM binds the hooks'
+/// Hooks the methods of `events=call:METHODS` and `events=time:METHODS`, and those of resources, in a thread of the agent: the VM binds the hooks'
 /// functions only once it has loaded the agent.
 fn hook_named_methods(agent: &'static Agent) {
     let methods = agent.core.options.events.methods();
-    let Some(vm) = holders_request::loading_vm().filter(|_| !methods.is_empty()) else {
+    let has_resources = agent.core.options.events.has_kind(&OPEN);
+    let has_hooks = has_resources || !methods.is_empty();
+    let Some(vm) = holders_request::loading_vm().filter(|_| has_hooks) else {
         return;
     };
     let hook = move || {
@@ -367,6 +372,7 @@ pub fn detach_agent(agent: &Agent) -> Result<String, String> {
                 .coverage
                 .end_all_threads(agent.thread_parts(), agent.core.jni_env(env));
             method_hooks::remove_hooks(agent, agent.core.jni_env(env));
+            agent.counting.open_resources.stop_recording();
             let events = jvmti_events(&agent.core.options.events);
             let selected = events
                 .into_iter()
@@ -420,6 +426,9 @@ pub fn release_detached() {
             agent.counting.class_unloads.release_tags();
             agent.stack.frames.versions.release_all(env);
             agent.stack.throwables.release_classes(env);
+            if let Some(tags) = agent.counting.open_resources.tags() {
+                tags.dispose_environment();
+            }
             agent.core.jvmti.dispose_environment();
         });
     });

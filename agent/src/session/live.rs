@@ -4,12 +4,14 @@ use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 
 use jvmti_bindings::sys::jni::{jlong, jvalue};
+use jvmti_bindings::sys::jvmti as ti;
 use lucce_instrument::inherited_methods;
-use lucce_instrument::kinds::{ALIVE_THREADS, OBJECTS, THREAD};
-use lucce_jvmti::JniEnvironment;
+use lucce_instrument::kinds::{ALIVE_THREADS, OBJECTS, OPEN, THREAD};
+use lucce_jvmti::{JniEnvironment, VmHandle};
 
 use crate::core::thread_fields;
 use crate::events;
+use crate::events::open;
 use crate::options::LogLevel;
 use crate::options::program_filter::StartedProgram;
 use crate::session::helper_class::BracketInstaller;
@@ -112,6 +114,17 @@ fn start_alive_threads(agent: &Agent) {
     if let (Some(thread), Some(clock)) = (find_type(""), find_type("(clock)")) {
         let types = AliveThreadTypes { thread, clock };
         agent.counters.alive_threads.start_recording(types);
+    }
+}
+
+/// Records resources that are opened from now on, if they are events. `callbacks` has the one for collected objects.
+pub fn start_open_resources(agent: &Agent, vm: VmHandle, callbacks: &ti::jvmtiEventCallbacks) {
+    if !agent.core.options.hooked_events().has_kind(&OPEN) {
+        return;
+    }
+    if open::start_recording(agent.counting_parts(), vm, callbacks).is_err() {
+        let message = "this VM does not tag objects: open resources are not recorded";
+        agent.core.report_message(LogLevel::Error, message);
     }
 }
 

@@ -14,10 +14,11 @@ use std::time::{Duration, Instant};
 use jvmti_bindings::sys::jni::{jclass, jobject, jvalue};
 use jvmti_bindings::sys::jvmti as ti;
 use lucce_bytecode::{ClassFile, rewrite};
-use lucce_instrument::kinds::CLASS;
 use lucce_instrument::kinds::named_methods::plan_named_methods;
+use lucce_instrument::kinds::open::{concerns_class, plan_resources};
+use lucce_instrument::kinds::{CLASS, OPEN};
 use lucce_jvmti::{JniEnvironment, JvmError};
-use lucce_options::{MethodSelection, NamedMethodUse};
+use lucce_options::{MethodSelection, NamedMethodUse, ResourceRules};
 
 use crate::hookless::named_calls::NamedCall;
 use crate::memory::locks::WatchedMutex;
@@ -28,10 +29,30 @@ use crate::session::vm_support::unsupported_message;
 
 const HELPER: &CStr = c"java/lang/LucceRtNamed";
 
+/// Which methods have hooks.
+#[derive(Clone, Default, PartialEq, Eq)]
+struct HookedMethods {
+    methods: MethodSelection,
+    /// The methods that open and close resources; `None`: resources are no events.
+    resources: Option<ResourceRules>,
+}
+
+impl HookedMethods {
+    fn is_empty(&self) -> bool {
+        self.methods.is_empty() && self.resources.is_none()
+    }
+
+    fn matches_class(&self, class: &str) -> bool {
+        let resources = self.resources.as_ref();
+        self.methods.matches_class(class)
+            || resources.is_some_and(|resources| concerns_class(resources, class))
+    }
+}
+
 /// What is hooked now.
 #[derive(Default)]
 struct MethodHooks {
-    methods: MethodSelection,
+    hooked: HookedMethods,
     /// The number of each method that ever had hooks, by class, name and descriptor.
     numbers: HashMap<String, u32>,
 }
@@ -52,7 +73,7 @@ fn hook_number(method: u32, named: NamedMethodUse) -> Option<i32> {
     i32::try_from(number).ok()
 }
 
-/// Hooks the methods that match, and no others. The current thread runs Java code.
+/// Hooks the methods that match, those of resources if they are events, and no others. The current thread runs Java code.
 ///
 /// # Errors
 /// One line for the user.
@@ -61,7 +82,17 @@ pub fn set_methods(
     env: JniEnvironment,
     methods: &MethodSelection,
 ) -> Result<(), String> {
-    let before = HOOKS.lock().as_ref().map(|hooks| hooks.methods.clone());
+    let options = &agent.core.options;
+    let has_resources = options.events.has_kind(&OPEN);
+    let hooked = HookedMethods {
+        methods: methods.clone(),
+        resources: has_resources.then(|| options.resources.clone()),
+    };
+    set_hooks(agent, env, &hooked)
+}
+
+fn set_hooks(agent: &Agent, env: JniEnvironment, methods: &HookedMethods) -> Result<(), String> {
+    let before = HOOKS.lock().as_ref().map(|hooks| hooks.hooked.clone());
     let before = before.unwrap_or_default();
     if before == *methods {
         return Ok(());
@@ -69,7 +100,7 @@ pub fn set_methods(
     if before.is_empty() {
         prepare_hooks(agent, env)?;
     }
-    HOOKS.lock().get_or_insert_default().methods = methods.clone();
+    HOOKS.lock().get_or_insert_default().hooked = methods.clone();
     let event = ti::JVMTI_EVENT_CLASS_FILE_LOAD_HOOK;
     let failed = unsupported_message("hooks in loaded classes");
     agent.core.jvmti.enable_event(event).map_err(&failed)?;
@@ -83,7 +114,7 @@ pub fn set_methods(
 
 /// Takes all hooks out. A later agent begins anew.
 pub fn remove_hooks(agent: &Agent, env: JniEnvironment) {
-    if let Err(message) = set_methods(agent, env, &MethodSelection::default()) {
+    if let Err(message) = set_hooks(agent, env, &HookedMethods::default()) {
         agent.core.report_message(LogLevel::Warn, &message);
     }
     *HOOKS.lock() = None;
@@ -114,12 +145,14 @@ fn prepare_hooks(agent: &Agent, env: JniEnvironment) -> Result<(), String> {
 fn bind_natives(env: JniEnvironment, class: jclass) -> bool {
     const PATIENCE: Duration = Duration::from_secs(10);
     let until = Instant::now() + PATIENCE;
-    let zero = [jvalue { j: 0 }];
+    let zero = [jvalue { j: 0 }; 3];
     let call_all = || {
         let names = [
             (c"begin", c"(I)J"),
             (c"end", c"(J)V"),
             (c"endThrown", c"(J)V"),
+            (c"openResource", c"(Ljava/lang/Object;JI)V"),
+            (c"closeResource", c"(Ljava/lang/Object;JI)V"),
         ];
         names.into_iter().all(|(name, descriptor)| {
             let Some(method) = env.static_method_id(class, name, descriptor) else {
@@ -193,10 +226,10 @@ pub fn transform_class(
     loader: jobject,
     (name, bytes): (&str, &[u8]),
 ) -> Option<Vec<u8>> {
-    let methods = {
+    let HookedMethods { methods, resources } = {
         let hooks = HOOKS.lock();
-        let methods = hooks.as_ref().map(|hooks| &hooks.methods);
-        methods.filter(|of| of.matches_class(name)).cloned()?
+        let hooked = hooks.as_ref().map(|hooks| &hooks.hooked);
+        hooked.filter(|of| of.matches_class(name)).cloned()?
     };
     let class = ClassFile::parse(bytes).ok()?;
     let id = agent.core.loaders.loader_id(agent.core.jvmti, env, loader);
@@ -213,7 +246,10 @@ pub fn transform_class(
             .report_unrecorded(&methods, (name, method), reason);
     };
     let trusted = agent.core.loaders.is_trusted(id);
-    let plan = plan_named_methods(&class, (&methods, trusted), number, report);
+    let mut plan = plan_named_methods(&class, (&methods, trusted), number, report);
+    if let Some(resources) = &resources {
+        plan_resources(&mut plan, &class, (resources, trusted));
+    }
     for method in class.methods() {
         agent.core.mark_matched(&methods, (name, &method.name));
     }

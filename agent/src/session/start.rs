@@ -16,7 +16,7 @@ use crate::session::vm_support::{
     adapt_to_untried_jdk, check_jdk_supported, sampling_taken_message, set_sampling_interval_early,
     unsupported_message,
 };
-use crate::session::{attach, file_watch, holders_request, repeated_start};
+use crate::session::{attach, file_watch, holders_request, live, repeated_start};
 
 /// Starts the agent, before any Java code runs. `callbacks`: those of the VM.
 ///
@@ -144,6 +144,7 @@ fn start_with_resources(
         .set_callbacks(callbacks)
         .map_err(unsupported_message("the agent's callbacks"))?;
     events::enable_early_sources(agent.counting_parts())?;
+    live::start_open_resources(agent, VmHandle::new(vm), callbacks);
     for event in [
         ti::JVMTI_EVENT_CLASS_FILE_LOAD_HOOK,
         ti::JVMTI_EVENT_VM_START,

@@ -7,6 +7,7 @@
 //! Read `lifecycle` first, then `thread_counters` and `counter_access`; `tags` and `tag_scope` divide counters by
 //! tags, and `coverage` compares them with the VM's counts.
 
+pub mod alive_counters;
 pub mod alive_threads;
 pub mod carrier;
 pub mod counter_access;

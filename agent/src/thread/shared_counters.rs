@@ -5,14 +5,13 @@ use lucce_tracelog::{CounterBlock, EventCounter, EventTypeId, ThreadId};
 
 use crate::core::AgentCore;
 
-/// Maximum number of counters.
-const MAX_COUNTERS: usize = 1 << 16;
 /// Counters of the first block; each further block has twice as many as there are.
 const FIRST_COUNTERS: usize = 64;
 
 /// Counters in blocks of the log.
-#[derive(Default)]
 pub struct SharedCounters {
+    /// Maximum number of counters.
+    capacity: usize,
     blocks: Vec<CounterBlock<EventCounter>>,
     /// Counters of the last block that no context has.
     rest: &'static [EventCounter],
@@ -20,6 +19,15 @@ pub struct SharedCounters {
 }
 
 impl SharedCounters {
+    pub fn with_capacity(capacity: usize) -> SharedCounters {
+        SharedCounters {
+            capacity,
+            blocks: Vec::new(),
+            rest: &[],
+            used: 0,
+        }
+    }
+
     /// A new counter of this context and type. `None`: there are too many, or the log is full.
     pub fn new_counter(
         &mut self,
@@ -28,8 +36,8 @@ impl SharedCounters {
         event: EventTypeId,
     ) -> Option<&'static EventCounter> {
         if self.rest.is_empty() {
-            let more = self.used.clamp(FIRST_COUNTERS, MAX_COUNTERS / 4);
-            if self.used + more > MAX_COUNTERS {
+            let more = self.used.clamp(FIRST_COUNTERS, self.capacity / 4);
+            if self.used + more > self.capacity {
                 return None;
             }
             let block = core

@@ -65,6 +65,8 @@ impl<'a> LogDeltaReader<'a> {
         let snapshots = profile.followed_objects.snapshots().len();
         self.selection.limit_counters(&mut profile);
         profile.events = self.delta_tracker.next_delta(&profile);
+        // What is open is no difference either: each request has all of it.
+        profile.count_open_resources();
         // Live objects at a snapshot are not a difference, so each snapshot is reported once, as it is.
         if snapshots == self.snapshots {
             profile.followed_objects = FollowedObjects::default();

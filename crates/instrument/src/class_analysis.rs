@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 
 use lucce_bytecode::{BytecodeError, ClassFile, ClassFileMethod, CodeScan, MethodCall};
-use lucce_options::{MethodSelection, NamedMethodUse};
+use lucce_options::{MethodSelection, NamedMethodUse, ResourceRules};
 
 use crate::api_calls::{BRACKETED, api_site_kind, defines_hidden};
 use crate::assembly::{AssemblyHook, creates_operator, has_assembly_hooks, is_hooked_method};
@@ -58,6 +58,8 @@ pub struct InstrumentationOptions<'w> {
     pub jdk_is_out_of_scope: bool,
     /// The methods of `events=call:METHODS` and `events=time:METHODS`.
     pub methods: &'w MethodSelection,
+    /// The option `resource=`.
+    pub resources: &'w ResourceRules,
     /// Whether the call reaches a [`MethodInstrumentation::untracked`] method of a loaded class of the JDK.
     pub calls_untracked: &'w dyn Fn(&MethodCall<'_>) -> bool,
 }
@@ -400,6 +402,7 @@ impl<'v, 'a> ClassAnalysis<'v, 'a> {
             method,
             scan,
             file: self.class,
+            resources: self.wants.resources,
         }
     }
 

@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 
 use lucce_bytecode::ClassFile;
 use lucce_classkit::jdks;
-use lucce_options::MethodSelection;
+use lucce_options::{MethodSelection, ResourceRules};
 
 use crate::jdk::hidden::is_hidden;
 use crate::jdk::leaf_methods::{INVOKE_CLEANER, UNSAFE};
@@ -241,6 +241,7 @@ impl ClosedWorld {
     fn add_class(&mut self, class: &ClassFile<'_>, events: EventKindSet) {
         let untracked = &self.untracked;
         let wants = InstrumentationOptions {
+            resources: &ResourceRules::default(),
             events,
             idle: false,
             trusted: true,

@@ -18,6 +18,8 @@ use lucce_bytecode::{
     HelperMethod, MethodCall, MethodPlan,
 };
 
+use lucce_options::ResourceRules;
+
 use crate::api_calls::defines_hidden;
 use crate::helpers::{
     ENTER, ENTER_FIRST, ENTER_PINNED, ENTER_PREMAIN, ENTER_VM, EXIT_PINNED, EXIT_VM, HELPER_PREFIX,
@@ -34,14 +36,14 @@ use crate::kinds::{AnalyzedMethod, hooks_of_kinds};
 /// Returns the insertions of a class that is out of scope.
 ///
 /// `creates`: whether constructors of this class may be in scope, or may call one in scope. `hooks` has the counted
-/// kinds. `trusted`: see `InstrumentationOptions`.
+/// kinds. `resources`: the option `resource=`. `trusted`: see `InstrumentationOptions`.
 ///
 /// # Errors
 /// The class's code is malformed; the VM will report it.
 pub fn plan_class_outside(
     class: &ClassFile<'_>,
     creates: &dyn Fn(&str) -> bool,
-    hooks: HookOptions,
+    (hooks, resources): (HookOptions, &ResourceRules),
 ) -> Result<ClassPlan<'static>, BytecodeError> {
     let mut plan = ClassPlan::default();
     let name = role_name(class, hooks.trusted);
@@ -58,6 +60,7 @@ pub fn plan_class_outside(
             method,
             scan: &scan,
             file: class,
+            resources,
         };
         for code in hooks_of_kinds(hooks.kinds) {
             planned = add_insertions(planned, code.out_of_scope_insertions(&at));
@@ -113,10 +116,13 @@ pub fn plan_hidden_class_outside(
     let mut plan = plan_class_outside(
         class,
         creates,
-        HookOptions {
-            trusted,
-            ..HookOptions::default()
-        },
+        (
+            HookOptions {
+                trusted,
+                ..HookOptions::default()
+            },
+            &ResourceRules::default(),
+        ),
     )?;
     if counts {
         for (index, inserts) in unseen_inserts(class, holds)? {

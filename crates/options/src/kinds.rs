@@ -175,7 +175,7 @@ impl KindConflict {
 }
 
 /// All kinds, by name.
-pub static ALL: [&EventKindInfo; 17] = [
+pub static ALL: [&EventKindInfo; 18] = [
     &ALLOC,
     &OBJECTS,
     &ALLOC_SIZES,
@@ -189,6 +189,7 @@ pub static ALL: [&EventKindInfo; 17] = [
     &LEAK,
     &LOCK,
     &NATIVE,
+    &OPEN,
     &REQUEST,
     &SURVIVE,
     &THREAD,
@@ -644,6 +645,8 @@ pub fn is_companion_kind(name: &str) -> bool {
         &CLASS_UNLOADS,
         &CLASS_LOADERS,
         &LOADER_UNLOADS,
+        &OPEN_RESOURCES,
+        &COLLECTED_RESOURCES,
     ];
     companions.iter().any(|kind| kind.is_kind(name))
 }
@@ -653,7 +656,8 @@ pub fn is_companion_kind(name: &str) -> bool {
 #[must_use]
 pub fn is_supplement_kind(name: &str) -> bool {
     let mut samples = HEAP.log_kinds.iter().chain(SURVIVE.log_kinds);
-    is_companion_kind(name)
+    // Readers add open resources to the events to list them.
+    is_companion_kind(name) && !OPEN_RESOURCES.is_kind(name)
         || ALLOCATION_SIZES.is_kind(name)
         || samples.any(|kind| kind.is_kind(name))
 }
@@ -687,6 +691,60 @@ pub static NATIVE: EventKindInfo = EventKindInfo {
             "events=native needs the agent from the start (-agentpath): the JDK's native methods are bound early",
         ),
         (KindConflict::Burst, "burst= does not go with events=native"),
+    ],
+    ..PLAIN
+};
+
+/// Openings of resources in the log.
+pub static OPENINGS: KindDescriptor = KindDescriptor::named("open");
+
+/// Open resources in the log, one counter for each: see [`open_resource_value`].
+pub static OPEN_RESOURCES: KindDescriptor = KindDescriptor::named("open-now");
+
+/// Resources that were collected before anything closed them, by the context that opened them.
+pub static COLLECTED_RESOURCES: KindDescriptor = KindDescriptor::named("open-collected");
+
+/// Number of bits of the time in the value of an open resource.
+const OPEN_TIME_BITS: u32 = 42;
+
+/// Returns the value of an open resource's counter: milliseconds since 1970, and the thread id of the thread that opened it.
+#[must_use]
+pub fn open_resource_value(millis: u64, thread: u32) -> u64 {
+    let thread = u64::from(thread);
+    let thread = match thread >> (u64::BITS - OPEN_TIME_BITS) {
+        0 => thread,
+        // The thread is not known.
+        _ => 0,
+    };
+    thread << OPEN_TIME_BITS | millis & ((1 << OPEN_TIME_BITS) - 1)
+}
+
+/// Splits the value of an open resource's counter into its time and its thread.
+#[must_use]
+pub fn split_open_resource_value(value: u64) -> (u64, u32) {
+    let thread = (value >> OPEN_TIME_BITS) as u32;
+    (value & ((1 << OPEN_TIME_BITS) - 1), thread)
+}
+
+/// Resources that are opened, followed until they are closed or collected.
+pub static OPEN: EventKindInfo = EventKindInfo {
+    name: "open",
+    summary: "openings of files, sockets, processes, executors, statements, pooled objects and other resources, for \
+              [`lucce open`](../guide/leaks.md#what-is-open)",
+    not_counted: "what was open before the agent; attached, registrations with a cleaner",
+    mask_bit: 1 << 23,
+    log_kinds: &[&OPENINGS],
+    has_hooks: true,
+    conflicts: &[
+        (
+            KindConflict::OtherTracking,
+            "events=open needs tracking=lazy",
+        ),
+        (KindConflict::Burst, "burst= does not go with events=open"),
+        (
+            KindConflict::Static,
+            "events=open does not go with encoding=static",
+        ),
     ],
     ..PLAIN
 };
@@ -853,6 +911,16 @@ mod kinds_tests {
         }
         let other = KindDescriptor::for_kind("requests");
         assert!((other.name, other.unit, other.times) == ("", "", None));
+    }
+
+    #[test]
+    fn an_open_resource_has_a_time_and_a_thread() {
+        for (millis, thread) in [(0, 0), (1_764_000_000_000, 1), (1 << 41, (1 << 22) - 1)] {
+            let value = open_resource_value(millis, thread);
+            assert_eq!(split_open_resource_value(value), (millis, thread));
+        }
+        let unknown = open_resource_value(7, 1 << 22);
+        assert_eq!(split_open_resource_value(unknown), (7, 0));
     }
 
     #[test]

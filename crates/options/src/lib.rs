@@ -22,6 +22,7 @@ mod parser;
 #[cfg(test)]
 mod parser_tests;
 mod recording;
+mod resources;
 mod selection;
 mod table;
 
@@ -40,6 +41,7 @@ pub use recording::{
     AllocationSampling, ClassCacheOption, ControlMode, DEFAULT_SAMPLING_INTERVAL, EncodingChoice,
     InstrumentScope, LogLevel, PushOptions, RecordingOptions, StartMode, TrackingMode,
 };
+pub use resources::ResourceRules;
 pub use selection::{
     EventSelection, LOGGERS, MethodSelection, NamedMethodUse, is_agent_event, kind_names,
 };

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use lucce_filter::{ClassFilter, PatternList};
 
-use crate::kinds::{ALLOC, CALL, EventKindSet, REQUEST, THREAD};
+use crate::kinds::{ALLOC, CALL, EventKindSet, OPEN, REQUEST, THREAD};
+use crate::resources::ResourceRules;
 use crate::selection::EventSelection;
 use crate::{BurstOptions, StartDelay};
 
@@ -19,6 +20,8 @@ pub struct RecordingOptions {
     pub requests: bool,
     /// A task has the tags of the code that submitted it.
     pub tags_follow_tasks: bool,
+    /// Resources of the program, in addition to those that are known.
+    pub resources: ResourceRules,
     /// When counting begins; `None`: at once.
     pub delay: Option<StartDelay>,
     /// Count in bursts only.
@@ -180,6 +183,7 @@ impl RecordingOptions {
             events: EventSelection::from_kinds(&[&ALLOC]),
             requests: false,
             tags_follow_tasks: true,
+            resources: ResourceRules::default(),
             delay: None,
             burst: None,
             verify: 0,
@@ -216,6 +220,10 @@ impl RecordingOptions {
         if self.requests {
             let request = EventKindSet::default().with_kind(&REQUEST);
             self.events = self.events.with_kinds(request);
+        }
+        if !self.resources.is_empty() {
+            let open = EventKindSet::default().with_kind(&OPEN);
+            self.events = self.events.with_kinds(open);
         }
     }
 

@@ -39,7 +39,7 @@ const PLAIN: OptionEntry = OptionEntry {
 };
 
 /// All options, in the order of the documents.
-pub static OPTION_TABLE: [OptionEntry; 32] = [
+pub static OPTION_TABLE: [OptionEntry; 33] = [
     OptionEntry {
         name: "events",
         value: OptionValue::Text {
@@ -104,6 +104,21 @@ pub static OPTION_TABLE: [OptionEntry; 32] = [
         default: "tasks",
         summary: "The reach of a tag",
         group: OptionGroup::Events,
+        ..PLAIN
+    },
+    OptionEntry {
+        name: "resource",
+        value: OptionValue::Text {
+            form: "CLASS.METHOD:CLOSE",
+            set: |options, text| options.resources.add_rules(text.value),
+            get: |options| (!options.resources.is_empty()).then(|| options.resources.to_string()),
+        },
+        summary: "Follow what this method returns until CLOSE is called; adds `open` to `events=`",
+        details: "Constructors are `<init>`. CLOSE is a method's name or `CLASS.METHOD`, and closes its own object and its \
+                  arguments. Several rules are joined by `+`.",
+        group: OptionGroup::Events,
+        modes: OptionModes::Both,
+        is_repeatable: true,
         ..PLAIN
     },
     OptionEntry {

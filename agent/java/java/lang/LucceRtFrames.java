@@ -26,7 +26,7 @@ import jdk.internal.vm.annotation.Hidden;
  * LucceRtTasks          contexts that continue elsewhere
  * LucceRtRequests       methods that receive requests, LucceRtTimes methods whose times are recorded
  * LucceRtNamed          named methods of a JVM without other hooks
- * LucceRtLocks          holders of locks for which threads wait
+ * LucceRtLocks          holders of locks for which threads wait, LucceRtOpen resources that are open
  * LucceRtClasses        classes that the VM does not report
  * LucceRtNatives        the agent's functions
  * LucceRtNoop           in place of the hooks of a class that comes back with them

@@ -66,6 +66,9 @@ final class LucceRtNatives {
     /** The thread releases the lock of a wait's slot, in this context; 0: the agent asks the VM. */
     static native void noteReleased(long ts, int slot, long turn, long number);
 
+    /** The current thread closes the object, which may be an open resource. */
+    static native void closeResource(Object resource);
+
     /** A method that receives requests begins, in the frame with slot `p`. */
     static native void openRequest(long ts, long number, int site, Object argument, long p);
 

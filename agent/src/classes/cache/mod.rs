@@ -115,7 +115,7 @@ impl HookedClassCache {
         };
         let hooks = hooks_for_loader(agent, ClassLoaderId::BOOT);
         let kinds = (options.kinds_in_code(), options.is_idle());
-        let methods = options.events.methods();
+        let methods = (options.events.methods(), &options.resources);
         let key = hash_bytes(format!("{own:x} {hooks:?} {kinds:?} {methods:?}").as_bytes());
         let known = cache_folder::open(&folder, &cache_folder::file_name(key));
         HookedClassCache(Some(CacheFile {

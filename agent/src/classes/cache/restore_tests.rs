@@ -9,7 +9,7 @@ use lucce_instrument::kinds::{ALLOC, IO, LOCK, THREAD};
 use lucce_instrument::{
     self as hooks, EventKindSet, HookOptions, InstrumentationOptions, MethodInstrumentation,
 };
-use lucce_options::MethodSelection;
+use lucce_options::{MethodSelection, ResourceRules};
 
 use super::cache_entry::{
     CacheEntryView, NewCacheEntry, find_placeholders, read_constants, replace_placeholders,
@@ -46,6 +46,7 @@ fn decide_instrumentation(
         holds: &|_| true,
         jdk_is_out_of_scope: false,
         methods: &MethodSelection::default(),
+        resources: &ResourceRules::default(),
         calls_untracked: &|call| {
             if may_be_untracked(&call.owner) {
                 record_untracked_query(queries, registry, &call.owner);

@@ -14,8 +14,10 @@ mod call;
 mod io;
 mod lock;
 pub mod named_methods;
+pub mod open;
 mod request;
 pub mod request_entries;
+mod resource_table;
 mod thread;
 
 use std::sync::LazyLock;
@@ -32,28 +34,32 @@ use call::EntryCountHooks;
 use io::IoHooks;
 use lock::LockHooks;
 use named_methods::{NamedCallHooks, NamedTimeHooks};
+use open::OpenHooks;
 use request::RequestHooks;
 use thread::ThreadStartHooks;
 
+use lucce_options::ResourceRules;
 pub use lucce_options::event_mask;
 pub use lucce_options::kinds::{
     ALIVE_THREADS, ALL, ALLOC, ALLOC_SIZES, ALLOCATION_SIZES, ALLOCATIONS, BYTES, CALL, CATCHES,
-    CLASS, CLASS_LOADERS, CLASS_UNLOADS, CLASSES, DIED_YOUNG, EXCEPTION, EXCEPTIONS, EventKindInfo,
-    EventKindSet, HEAP, HEAP_INTERVAL, HUMONGOUS_BYTES, IO, KindConflict, KindDescriptor, LEAK,
-    LIVING_BLOCKS, LOADER_UNLOADS, LOCK, LOCK_HOLDERS, LOCK_WAITS, NAMED_CALL, NAMED_TIME, NANOS,
-    NATIVE, NATIVE_MEMORY, NO_SURVIVAL, OBJECTS, OLD_OBJECTS, OLDEST_BLOCKS, REQUEST, SAMPLES,
-    SURVIVE, SURVIVED_COLLECTIONS, SURVIVORS, TASKS, TENURING_THRESHOLD, THREAD, YOUNG_COLLECTIONS,
+    CLASS, CLASS_LOADERS, CLASS_UNLOADS, CLASSES, COLLECTED_RESOURCES, DIED_YOUNG, EXCEPTION,
+    EXCEPTIONS, EventKindInfo, EventKindSet, HEAP, HEAP_INTERVAL, HUMONGOUS_BYTES, IO,
+    KindConflict, KindDescriptor, LEAK, LIVING_BLOCKS, LOADER_UNLOADS, LOCK, LOCK_HOLDERS,
+    LOCK_WAITS, NAMED_CALL, NAMED_TIME, NANOS, NATIVE, NATIVE_MEMORY, NO_SURVIVAL, OBJECTS,
+    OLD_OBJECTS, OLDEST_BLOCKS, OPEN, OPEN_RESOURCES, OPENINGS, REQUEST, SAMPLES, SURVIVE,
+    SURVIVED_COLLECTIONS, SURVIVORS, TASKS, TENURING_THRESHOLD, THREAD, YOUNG_COLLECTIONS,
     is_companion_kind,
 };
 
 /// The kinds with hooks, each with its hooks.
-static HOOKS: [(&EventKindInfo, &dyn EventHooks); 8] = [
+static HOOKS: [(&EventKindInfo, &dyn EventHooks); 9] = [
     (&ALLOC, &AllocationHooks),
     (&CALL, &EntryCountHooks),
     (&IO, &IoHooks),
     (&LOCK, &LockHooks),
     (&NAMED_CALL, &NamedCallHooks),
     (&NAMED_TIME, &NamedTimeHooks),
+    (&OPEN, &OpenHooks),
     (&REQUEST, &RequestHooks),
     (&THREAD, &ThreadStartHooks),
 ];
@@ -127,6 +133,8 @@ pub struct AnalyzedMethod<'a> {
     pub file: &'a ClassFile<'a>,
     pub method: &'a ClassFileMethod<'a>,
     pub scan: &'a CodeScan<'a>,
+    /// The option `resource=`.
+    pub resources: &'a ResourceRules,
 }
 
 impl AnalyzedMethod<'_> {

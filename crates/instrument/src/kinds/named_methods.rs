@@ -45,6 +45,12 @@ const BEGIN: HelperMethod<'static> = helper_of(NAMED, "begin", "(I)J");
 const END: HelperMethod<'static> = helper_of(NAMED, "end", "(J)V");
 const END_THROWN: HelperMethod<'static> = helper_of(NAMED, "endThrown", "(J)V");
 
+/// At the entry of a method whose calls are not counted, but that has other hooks.
+pub(super) const NO_CALL: EntryHook<'static> = EntryHook {
+    helper: BEGIN,
+    argument: Some(0),
+};
+
 /// Returns the hooks of the named methods of a class in a JVM where other classes have none.
 ///
 /// `number_method`: returns the number of a method, which is not 0, by its name and descriptor; `None`: it gets no hooks.

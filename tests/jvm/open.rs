@@ -1,0 +1,243 @@
+//! `events=open`: what is open, what was closed, and what was collected without being closed. The oracle is a program that
+//! prints what it left open, and programs with pools of libraries.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use lucce_tests::{Checked, Java, Jdk, Setup, ensure};
+use serde_json::Value;
+
+use crate::running::Running;
+use crate::{Test, test};
+
+const PROGRAM: &str = "OpenResources";
+const RESOURCES: &str =
+    "resource=OpenResources$Store.open:shut+OpenResources$Pool.take:OpenResources$Pool.giveBack";
+const POOLS: &str = "io.lucce.apps.pools.Pools";
+const JDKS: [u32; 2] = [17, 25];
+
+pub fn tests(setup: &'static Setup) -> Vec<Test> {
+    let mut tests = Vec::new();
+    for jdk in setup.jdks.iter().filter(|jdk| JDKS.contains(&jdk.version)) {
+        let quick = jdk == setup.jdk();
+        let mut add = |name: &str, run: fn(&Setup, &Jdk) -> Checked| {
+            let full = format!("open::{}::{name}", jdk.version);
+            tests.push(test(full, quick && name == "default", move || {
+                run(setup, jdk)
+            }));
+        };
+        add("default", default);
+        add("attached", attached);
+        add("pools", pools);
+        if jdk.version > 17 {
+            add("out-of-scope", out_of_scope);
+        }
+    }
+    tests
+}
+
+/// What became of resources: state, method and class, with their number.
+type States = BTreeMap<(String, String, String), u64>;
+
+fn expected_states(printed: &str) -> Result<States, String> {
+    let mut states = States::new();
+    for line in printed.lines() {
+        let words: Vec<_> = line.split(' ').collect();
+        if let [state, method, number, class] = words[..] {
+            let key = [state, method, class].map(str::to_owned);
+            let number = number.parse().map_err(|e| format!("{line}: {e}"))?;
+            states.insert(key.into(), number);
+        }
+    }
+    Ok(states)
+}
+
+/// Beginnings of the names of the methods that open resources.
+const NAMED: [&str; 6] = ["leak", "close", "drop", "fail", "forget", "use"];
+
+/// The states that the report has for those methods of the class `owner`.
+fn reported_states(report: &Value, owner: &str) -> Result<States, String> {
+    let mut states = States::new();
+    // A context with both has a row in both lists.
+    let mut rows: BTreeMap<(&str, &str), &Value> = BTreeMap::new();
+    for list in ["contexts", "never_closed", "all_closed"] {
+        for row in report[list].as_array().ok_or(format!("no {list}"))? {
+            let text = |key: &str| row[key].as_str().unwrap_or_default();
+            rows.insert((text("stack"), text("type")), row);
+        }
+    }
+    for ((_, class), row) in rows {
+        let frames = row["frames"].as_array().ok_or("no frames")?;
+        let own = frames.iter().filter(|frame| frame["class"] == owner);
+        let mut methods = own.filter_map(|frame| frame["method"].as_str());
+        let is_named = |method: &&str| NAMED.iter().any(|start| method.starts_with(start));
+        let Some(method) = methods.find(is_named) else {
+            continue;
+        };
+        for state in ["open", "closed", "collected"] {
+            let number = row[state].as_u64().ok_or(format!("no {state}: {row}"))?;
+            if number > 0 {
+                let key = [state, method, class].map(str::to_owned);
+                *states.entry(key.into()).or_default() += number;
+            }
+        }
+    }
+    Ok(states)
+}
+
+/// Compares what the report has for the methods and classes that the program names.
+fn compare(report: &Value, printed: &str) -> Checked {
+    let expected = expected_states(printed)?;
+    ensure(expected.len() >= 40, || printed.to_owned())?;
+    let reported = reported_states(report, PROGRAM)?;
+    let is_named = |(_, method, class): &(String, String, String)| {
+        expected
+            .keys()
+            .any(|(_, named, of)| named == method && of == class)
+    };
+    let found: States = reported
+        .clone()
+        .into_iter()
+        .filter(|(key, _)| is_named(key))
+        .collect();
+    ensure(found == expected, || {
+        let differs = |(key, number): &(&_, &u64)| expected.get(*key) != Some(*number);
+        let found: Vec<_> = found.iter().filter(differs).collect();
+        format!("expected {expected:#?}, differently found {found:#?}")
+    })?;
+    // What the JDK opens for its own use in these methods, it may keep.
+    let own_types = |class: &str| expected.keys().any(|(_, _, of)| of == class);
+    let left = reported.keys().find(|(state, method, class)| {
+        let closes = method.starts_with("close") || method.starts_with("fail");
+        state != "closed" && closes && own_types(class)
+    });
+    ensure(left.is_none(), || format!("{left:?} is left"))
+}
+
+fn read_open(java: &Java<'_>, target: &str) -> Result<Value, String> {
+    java.lucce().json(&["open", "--json", "--top", "0", target])
+}
+
+fn run_program(setup: &Setup, jdk: &Jdk, name: &str, options: &str) -> Checked {
+    let java = Java::new(setup, jdk, &format!("open-{}-{name}", jdk.version))
+        .agent(&format!("events=open,verify=1,{RESOURCES}{options}"))
+        .flags(["-Xcheck:jni"])
+        .main([PROGRAM]);
+    java.run()?.expect(0)?;
+    let log = java.log().to_string_lossy().into_owned();
+    let report = read_open(&java, &log)?;
+    compare(&report, &java.printed("stdout"))?;
+    let streams = report["contexts"].as_array().ok_or("no contexts")?;
+    let stream = streams.iter().find(|row| {
+        let first = |frame: &Value| frame["method"] == "leakStream";
+        row["frames"]
+            .as_array()
+            .is_some_and(|frames| frames.iter().any(first))
+    });
+    let stream = stream.ok_or("no streams")?;
+    let quarters = stream["opened_by_quarter"]
+        .as_array()
+        .ok_or("no quarters")?;
+    let sum: u64 = quarters.iter().filter_map(Value::as_u64).sum();
+    ensure(
+        stream["threads"]["main"] == 3
+            && sum == 3
+            && stream["oldest_millis"].as_u64() >= stream["newest_millis"].as_u64(),
+        || stream.to_string(),
+    )?;
+    let text = java.lucce().text(0, &["open", "--top", "0", &log])?;
+    for words in [
+        "open: ",
+        "\n  3 java.io.FileInputStream for ",
+        "opened at OpenResources.leakStream(OpenResources.java:",
+        "collected but never closed: 11 by ",
+        "\nby type:\n",
+    ] {
+        ensure(text.contains(words), || format!("{words}: {text}"))?;
+    }
+    java.lucce().check(&java.log())?;
+    java.clean();
+    Ok(())
+}
+
+fn default(setup: &Setup, jdk: &Jdk) -> Checked {
+    run_program(setup, jdk, "default", "")
+}
+
+/// The classes of the JDK are in no trace; their hooks ask the VM.
+fn out_of_scope(setup: &Setup, jdk: &Jdk) -> Checked {
+    run_program(setup, jdk, "out-of-scope", ",instrument=app")
+}
+
+/// Hooks go into a running JVM, whose open resources are shown while it runs.
+fn attached(setup: &Setup, jdk: &Jdk) -> Checked {
+    let java = Java::new(setup, jdk, &format!("open-{}-attached", jdk.version));
+    let go = java.folder().join("go").display().to_string();
+    let log = java.log().display().to_string();
+    let java = java.flags(["-Xcheck:jni"]).main([PROGRAM, &*go]);
+    let mut jvm = Running::with_line(java, "waits")?;
+    let pid = jvm.pid();
+    let opts = ["events=open", RESOURCES, "verify=3"];
+    let mut args = vec!["attach", &pid, "--out", &log];
+    args.extend(opts.iter().flat_map(|option| ["--opt", option]));
+    jvm.lucce().text(0, &args)?;
+    // Then every hook is in.
+    jvm.ctl(&["set", "events=open+call:OpenResources.openAll"])?;
+    fs::write(&go, "").map_err(|e| e.to_string())?;
+    jvm.until("ready", |jvm| {
+        Ok(jvm.java.printed("stdout").contains("ready"))
+    })?;
+    // Hooks of cleaners are in the program's own classes, which stay as they are.
+    let printed = jvm.java.printed("stdout");
+    let expected: Vec<_> = printed
+        .lines()
+        .filter(|line| !line.contains("Cleanable"))
+        .collect();
+    let expected = expected.join("\n");
+    compare(&read_open(&jvm.java, &pid)?, &expected)?;
+    jvm.ctl(&["detach"])?;
+    // The log is complete without its JVM.
+    compare(&read_open(&jvm.java, &log)?, &expected)?;
+    jvm.lucce().check(log.as_ref())
+}
+
+/// Real libraries: one method of each pair forgets to give back what it took.
+fn pools(setup: &Setup, jdk: &Jdk) -> Checked {
+    let apps = setup.harness.join("apps/target");
+    let path = format!("{0}/apps.jar:{0}/lib/*", apps.display());
+    let java = Java::new(setup, jdk, &format!("open-{}-pools", jdk.version))
+        .agent("events=open,verify=1")
+        .class_path(path)
+        .main([POOLS]);
+    java.run()?.expect(0)?;
+    let report = read_open(&java, &java.log().to_string_lossy())?;
+    let expected = expected_states(&java.printed("stdout"))?;
+    let mut left = States::new();
+    for ((state, method, class), number) in reported_states(&report, POOLS)? {
+        // A collection may come, or not.
+        if state != "closed" {
+            *left.entry(("left".into(), method, class)).or_default() += number;
+        }
+    }
+    // Of what another thread opens, the sum of its class.
+    for row in report["types"].as_array().ok_or("no types")? {
+        let number = |key: &str| row[key].as_u64().unwrap_or_default();
+        let class = row["type"].as_str().unwrap_or_default();
+        let key = ("left".into(), "-".into(), class.into());
+        left.insert(key, number("open") + number("collected"));
+    }
+    ensure(expected.len() >= 5, || java.printed("stdout"))?;
+    for (key, number) in &expected {
+        ensure(left.get(key) == Some(number), || {
+            format!("{key:?}: expected {number}, found {left:#?}")
+        })?;
+    }
+    // What was given back is not left. Clients keep their sockets.
+    let used = left.keys().find(|(_, method, class)| {
+        method.starts_with("use") && expected.keys().any(|(_, _, of)| of == class)
+    });
+    ensure(used.is_none(), || format!("{used:?} is left: {left:#?}"))?;
+    java.lucce().check(&java.log())?;
+    java.clean();
+    Ok(())
+}
