@@ -174,12 +174,22 @@ fn refused_combinations() -> String {
     for rule in &REFUSED_COMBINATIONS {
         add(rule.combination, rule.reason);
     }
+    // Kinds with the same conflict share a row.
+    let mut kinds_by_conflict: Vec<(KindConflict, Vec<String>)> = Vec::new();
     for kind in kinds::ALL {
-        let conflicts = kind.conflicts.iter();
-        for (conflict, _) in conflicts.filter(|(with, _)| *with != KindConflict::Attach) {
-            let combination = format!("`{}` with {}", kind.name, conflict.option_text());
-            add(&combination, conflict.reason());
+        let conflicts = kind.conflicts.iter().map(|(with, _)| *with);
+        for conflict in conflicts.filter(|with| *with != KindConflict::Attach) {
+            let name = format!("`{}`", kind.name);
+            let mut rows = kinds_by_conflict.iter_mut();
+            match rows.find(|(other, _)| *other == conflict) {
+                Some((_, names)) => names.push(name),
+                None => kinds_by_conflict.push((conflict, vec![name])),
+            }
         }
+    }
+    for (conflict, names) in &kinds_by_conflict {
+        let combination = format!("{} with {}", names.join(", "), conflict.option_text());
+        add(&combination, conflict.reason());
     }
     for conflict in OPTION_TABLE.iter().flat_map(|entry| entry.conflicts) {
         add(conflict.combination, conflict.reason);
