@@ -11,7 +11,7 @@ use crate::CommandError;
 pub fn log_path_of(pid: u32) -> Result<PathBuf, CommandError> {
     let status = send_command(pid, &ControlCommand::Status)?;
     let status = serde_json::from_str::<Value>(&status).unwrap_or_default();
-    log_path_in(&status).ok_or_else(|| {
+    read_log_path(&status).ok_or_else(|| {
         CommandError::Usage(format!(
             "the agent in process {pid} does not say where its log is"
         ))
@@ -19,6 +19,6 @@ pub fn log_path_of(pid: u32) -> Result<PathBuf, CommandError> {
 }
 
 /// The path of the log in the agent's status.
-pub fn log_path_in(status: &Value) -> Option<PathBuf> {
+pub fn read_log_path(status: &Value) -> Option<PathBuf> {
     status["log"]["file"].as_str().map(PathBuf::from)
 }

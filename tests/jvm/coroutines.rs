@@ -1,13 +1,11 @@
 //! Kotlin's coroutines: behind a suspension, traces go on at the callers that the suspended call had. The program passes the
 //! lines of its calls on as an argument, and prints how many events have happened below which lines.
 
-use std::collections::BTreeMap;
-
-use lucce_tests::{Checked, Setup, ensure};
+use lucce_tests::{Checked, Setup};
 use serde_json::Value;
 
-use crate::Test;
 use crate::modes::{self, Case, Mode};
+use crate::{Test, logical};
 
 const PROGRAM: &str = "io.lucce.logical.CoroutinesKt";
 const OWN: &str = "io.lucce.logical.";
@@ -15,9 +13,6 @@ const OWN: &str = "io.lucce.logical.";
 const MARKER: &str = r"logical\.Marker$";
 /// The outermost frame of a trace whose callers are not known.
 const UNKNOWN: &str = "unknownCaller";
-
-/// Numbers of events by lines, innermost first.
-type Counts = BTreeMap<String, u64>;
 
 pub fn tests(setup: &'static Setup) -> Vec<Test> {
     const MODES: [Mode; 2] = [
@@ -32,39 +27,16 @@ pub fn tests(setup: &'static Setup) -> Vec<Test> {
 }
 
 fn check(case: &Case) -> Checked {
-    let built = case.harness().join("logical/target");
-    let java = case
-        .java(case.options)
-        .class_path(format!("{0}/logical.jar:{0}/lib/*", built.display()))
-        .main([PROGRAM]);
-    let ended = java.run()?.expect(0)?;
-    let expected: Counts = ended.stdout.lines().filter_map(parse_expected).collect();
-    ended.ensure(expected.len() > 40, "the program says what to expect")?;
+    let (java, ended, expected) = logical::run_program(case, PROGRAM, 40)?;
     // The field of continuations does not change the version of their serialized form.
     ended.ensure(
         ended.stdout.contains("version 2811486131293361187\n"),
         "the serial version is that of the class without the field",
     )?;
-    java.lucce().check(&java.log())?;
-
-    let log = java.log().display().to_string();
-    let selection = ["--across-threads", "--type", MARKER, "--top", "0"];
-    let report = [&["report", "--json"], &selection[..], &[log.as_str()]].concat();
-    let report = java.lucce().json(&report)?;
-    let mut found = Counts::new();
-    for row in report["contexts"].as_array().ok_or("no contexts")? {
-        let count = row["count"].as_u64().ok_or("no count")?;
-        *found.entry(lines_of_row(row)).or_default() += count;
-    }
-    ensure(found == expected, || modes::differences(&expected, &found))?;
+    let selection = ["--across-threads", "--type", MARKER];
+    logical::compare_counts(&java, &selection, lines_of_row, &expected)?;
     java.clean();
     Ok(())
-}
-
-/// `count|line;line;…`
-fn parse_expected(line: &str) -> Option<(String, u64)> {
-    let (count, lines) = line.split_once('|')?;
-    Some((lines.to_owned(), count.parse().ok()?))
 }
 
 /// The program's own lines below `record`, and the line that has started the coroutine.

@@ -36,6 +36,7 @@ mod leak_suite;
 mod leaks;
 mod lock_holders;
 mod log_lines;
+mod logical;
 mod loss;
 mod marks;
 mod modes;

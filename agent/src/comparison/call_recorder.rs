@@ -192,7 +192,7 @@ impl CallRecorder {
 
     /// Records one step of a frame. `what` is the code that the helper class passes: see [`FrameNotification`]. Returns whether the
     /// frame is about to start a thread.
-    pub fn record_step(
+    pub fn record_call_step(
         &self,
         thread: &WatchedMutex<ThreadCallRecord>,
         methods: &MethodOfSite,

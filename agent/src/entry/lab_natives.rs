@@ -90,13 +90,13 @@ pub extern "system" fn Java_java_lang_LucceRtRecording_writeStep(
         if let Some(state) = own.get() {
             let (agent, env) = (agent.stack_parts(), agent.core.jni_env(env));
             let frame = (Slot::from_pointer(slot as usize), site as u32);
-            record_step(agent, env, state, what, frame);
+            record_call_step(agent, env, state, what, frame);
         }
     });
 }
 
 /// Records one step of the current thread, in the frame with slot `slot`. `what` is the code that the helper class passes.
-fn record_step(
+fn record_call_step(
     agent: StackParts<'_>,
     env: JniEnvironment,
     state: &ThreadState,
@@ -114,7 +114,7 @@ fn record_step(
         vm_entry::repair_slots(agent, env, state, slot, slot);
     }
     let frame = RecordedFrame { first, slot, site };
-    if recorder.record_step(&recorded, &agent.core.method_of_site, what, frame) {
+    if recorder.record_call_step(&recorded, &agent.core.method_of_site, what, frame) {
         give_ticket(agent, env, &recorded);
     }
 }

@@ -36,7 +36,7 @@ use crate::session::guard::{guard_callback, guard_event, guard_hook_event};
 use crate::session::{delay, method_hooks};
 use crate::stack::frames::StackWalk;
 use crate::stack::tasks::TaskSubmission;
-use crate::stack::{assembly, context_scopes, continuations, tasks, verify, vm_entry};
+use crate::stack::{StackParts, assembly, context_scopes, continuations, tasks, verify, vm_entry};
 use crate::thread::monitor_waits::LockSlot;
 use crate::thread::tags::TagSet;
 use crate::thread::{OwnState, ThreadState, lifecycle, tag_scope};
@@ -464,6 +464,18 @@ pub extern "system" fn Java_java_lang_LucceRtClasses_transform(
     hooked.unwrap_or(transformed)
 }
 
+/// The context by which a frame continues behind another one, as `find` says; 0: there is none.
+fn continued_context(
+    context: jlong,
+    method: jint,
+    find: impl FnOnce(StackParts<'_>, ContextId, MethodId) -> Option<ContextId>,
+) -> jlong {
+    guard_callback(0, |agent| {
+        let (context, method) = (ContextId(context as u64), MethodId(method as u32));
+        find(agent.stack_parts(), context, method).map_or(0, |context| context.0 as jlong)
+    })
+}
+
 /// The context of a frame of `method` that continues where `number` was captured; 0: there is none.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_java_lang_LucceRtNatives_scopeContext(
@@ -472,11 +484,7 @@ pub extern "system" fn Java_java_lang_LucceRtNatives_scopeContext(
     number: jlong,
     method: jint,
 ) -> jlong {
-    guard_callback(0, |agent| {
-        let (number, method) = (ContextId(number as u64), MethodId(method as u32));
-        context_scopes::scope_context(agent.stack_parts(), number, method)
-            .map_or(0, |context| context.0 as jlong)
-    })
+    continued_context(number, method, context_scopes::scope_context)
 }
 
 /// The context of the frame between an object's code and what made it; 0: it is not known. `context`: that of the frame
@@ -488,11 +496,7 @@ pub extern "system" fn Java_java_lang_LucceRtNatives_assemblyContext(
     context: jlong,
     constructor: jint,
 ) -> jlong {
-    guard_callback(0, |agent| {
-        let (context, constructor) = (ContextId(context as u64), MethodId(constructor as u32));
-        assembly::assembly_context(agent.stack_parts(), context, constructor)
-            .map_or(0, |context| context.0 as jlong)
-    })
+    continued_context(context, constructor, assembly::assembly_context)
 }
 
 /// The site of that frame; 0: no ids are left.
@@ -514,11 +518,7 @@ pub extern "system" fn Java_java_lang_LucceRtNatives_resumedContext(
     number: jlong,
     method: jint,
 ) -> jlong {
-    guard_callback(0, |agent| {
-        let (number, method) = (ContextId(number as u64), MethodId(method as u32));
-        continuations::resumed_context(agent.stack_parts(), number, method)
-            .map_or(0, |context| context.0 as jlong)
-    })
+    continued_context(number, method, continuations::resumed_context)
 }
 
 /// A task without the agent's field is submitted.

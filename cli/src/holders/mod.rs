@@ -116,7 +116,7 @@ pub fn run(pid: u32, args: &HoldersArgs, as_json: bool) -> Result<CommandStatus,
         check_recorded_run(pid, &status, (*number, text))?;
     }
     // The log is optional: paths are printed without it also.
-    let log = agent_status::log_path_in(&status);
+    let log = agent_status::read_log_path(&status);
     let profile = log.and_then(|log| open_profile(&log).ok());
     let mut out = lock_stdout();
     let mut spent = Duration::ZERO;

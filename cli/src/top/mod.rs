@@ -133,7 +133,7 @@ fn print_once(
         }
     }
     writeln!(out)?;
-    let rows = overview::list_rows(&window, &view);
+    let rows = overview::list_top_rows(&window, &view);
     let shown = view.shown_kind(&window);
     let is_counted = window.totals.iter().any(|total| total.name == shown);
     if !is_counted && sampler.selection().has_filters() {

@@ -29,7 +29,7 @@ struct OwnLineSum {
 }
 
 /// The rows of the selected list.
-pub fn list_rows(window: &SampleWindow, view: &TopView) -> Vec<TopRow> {
+pub fn list_top_rows(window: &SampleWindow, view: &TopView) -> Vec<TopRow> {
     build_overview(window, view).unwrap_or_else(|| build_rows(window, view))
 }
 

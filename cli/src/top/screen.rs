@@ -135,7 +135,7 @@ impl TopScreen<'_> {
     fn update_rows(&mut self) {
         if let Some(window) = &self.window {
             self.head = rows::format_head(window, &self.view);
-            self.rows = overview::list_rows(window, &self.view);
+            self.rows = overview::list_top_rows(window, &self.view);
         }
         let last = self.rows.len().checked_sub(1);
         let selected = self.selected.selected().unwrap_or(0);

@@ -310,7 +310,7 @@ impl AllocationMarks {
                     let counters = current_counters(agent.thread_parts(), env, state);
                     mark.keep_counts(&counters);
                 }
-                let report = self.sum_up(agent, &mark);
+                let report = self.sum_marked_allocations(agent, &mark);
                 let text = report.to_text(agent, env);
                 cells = report.cells;
                 text
@@ -344,7 +344,11 @@ impl AllocationMarks {
         text
     }
 
-    fn sum_up(&self, agent: CountingParts<'_>, mark: &AllocationMark) -> MarkReport {
+    fn sum_marked_allocations(
+        &self,
+        agent: CountingParts<'_>,
+        mark: &AllocationMark,
+    ) -> MarkReport {
         let mut report = MarkReport {
             dropped: dropped_by_all(agent).wrapping_sub(mark.dropped_by_all) + mark.earlier.dropped,
             by_type: mark.earlier.by_type.clone(),

@@ -25,9 +25,9 @@ impl VersionedGraph {
         if version.0 == 0 || version > self.layout.max_version() {
             return Err(GraphError::Version(version));
         }
-        ensure(version > self.newest, GraphError::BaseTooEarly(version))?;
+        check_rule(version > self.newest, GraphError::BaseTooEarly(version))?;
         let wrong = GraphError::AnchorBits(anchor_bits.unwrap_or_default());
-        ensure(self.layout_from(base).is_some(), wrong)
+        check_rule(self.layout_from(base).is_some(), wrong)
     }
 
     fn check_node(
@@ -44,9 +44,9 @@ impl VersionedGraph {
             .filter(|layout| version <= layout.max_version());
         let layout = layout.ok_or(GraphError::Version(version))?;
         let fits = (1..=layout.call_id_count()).contains(&capacity);
-        ensure(fits, GraphError::Capacity(capacity))?;
+        check_rule(fits, GraphError::Capacity(capacity))?;
         let free = self.find_node(version, method).is_none();
-        ensure(free, GraphError::NodeExists(version, method))
+        check_rule(free, GraphError::NodeExists(version, method))
     }
 
     fn check_transition(&self, transition: Transition) -> Result<(), GraphError> {
@@ -66,7 +66,7 @@ impl VersionedGraph {
             TransitionEffect::Anchoring => Ok(()),
             TransitionEffect::Additive { to, av } => {
                 let same_epoch = self.epoch_index(version) == self.epoch_index(to);
-                ensure(
+                check_rule(
                     version <= to && same_epoch,
                     GraphError::Backwards(version, to),
                 )?;
@@ -86,7 +86,7 @@ impl VersionedGraph {
             .find_node(to, callee)
             .ok_or(GraphError::NoNode(to, callee))?;
         let fits = av >= 1 && self.is_free(node, av, width);
-        ensure(fits, GraphError::Interval { to, callee, av })
+        check_rule(fits, GraphError::Interval { to, callee, av })
     }
 
     fn check_anchor(
@@ -99,28 +99,28 @@ impl VersionedGraph {
         }: Anchor,
     ) -> Result<(), GraphError> {
         let in_order = self.next_anchor() == Some((base, id));
-        ensure(in_order, GraphError::AnchorOrder(base, id))?;
+        check_rule(in_order, GraphError::AnchorOrder(base, id))?;
         self.find_node(base, head)
             .ok_or(GraphError::NoNode(base, head))?;
         let Some((context, site, caller)) = parent else {
             return Ok(());
         };
         check_site(site)?;
-        ensure(
+        check_rule(
             self.holds_context(context, caller),
             GraphError::Parent(context),
         )
     }
 }
 
-fn ensure(holds: bool, error: GraphError) -> Result<(), GraphError> {
+fn check_rule(holds: bool, error: GraphError) -> Result<(), GraphError> {
     if holds { Ok(()) } else { Err(error) }
 }
 
 fn check_method(method: MethodId) -> Result<(), GraphError> {
-    ensure(method <= MethodId::EVENT, GraphError::Method(method))
+    check_rule(method <= MethodId::EVENT, GraphError::Method(method))
 }
 
 fn check_site(site: SiteId) -> Result<(), GraphError> {
-    ensure(site <= SiteId::ENTRY, GraphError::Site(site.0))
+    check_rule(site <= SiteId::ENTRY, GraphError::Site(site.0))
 }

@@ -49,12 +49,18 @@ public final class RemotePages {
         }
     }
 
-    private static final class JdkPage extends Page {
-        private final HttpClient client = HttpClient.newHttpClient();
-        private final URI server;
+    private abstract static class HttpPage extends Page {
+        final URI server;
 
-        JdkPage(URI server) {
+        HttpPage(URI server) {
             this.server = server;
+        }
+    }
+
+    private static final class JdkPage extends HttpPage {
+        private final HttpClient client = HttpClient.newHttpClient();
+        JdkPage(URI server) {
+            super(server);
         }
 
         @Override
@@ -74,11 +80,9 @@ public final class RemotePages {
         }
     }
 
-    private static final class UrlPage extends Page {
-        private final URI server;
-
+    private static final class UrlPage extends HttpPage {
         UrlPage(URI server) {
-            this.server = server;
+            super(server);
         }
 
         @Override
@@ -101,12 +105,10 @@ public final class RemotePages {
         }
     }
 
-    private static final class ApachePage extends Page {
+    private static final class ApachePage extends HttpPage {
         private final CloseableHttpClient client = HttpClients.createDefault();
-        private final URI server;
-
         ApachePage(URI server) {
-            this.server = server;
+            super(server);
         }
 
         @Override
@@ -126,12 +128,10 @@ public final class RemotePages {
         }
     }
 
-    private static final class OkPage extends Page {
+    private static final class OkPage extends HttpPage {
         private final OkHttpClient client = new OkHttpClient();
-        private final URI server;
-
         OkPage(URI server) {
-            this.server = server;
+            super(server);
         }
 
         @Override
