@@ -1,5 +1,4 @@
-//! What a page tells of a whole run beside its events: who waits for whom, which threads live, who defines classes, and how
-//! long named methods took.
+//! Tables of a whole run: lock holders, living threads, defined classes, times of named methods.
 
 use lucce_decoder::escape::EscapedText;
 use lucce_decoder::{
@@ -15,7 +14,8 @@ use super::output::grouped;
 /// Maximum number of rows of a table.
 const MAX_ROWS: usize = 200;
 
-/// The tables of a run, as far as it has their events. Contexts that the log does not explain are left out.
+/// The tables of a run, as far as it has their events. A table is left out if the log does not explain one of its
+/// contexts.
 pub fn list_fact_tables(profile: &Profile) -> Vec<FactTable> {
     let tables = [
         build_wait_table(profile),
@@ -24,6 +24,17 @@ pub fn list_fact_tables(profile: &Profile) -> Vec<FactTable> {
         build_time_table(profile),
     ];
     tables.into_iter().flatten().collect()
+}
+
+/// The note of a table that has more rows than are listed.
+fn note_with_limit(note: String, rows: usize) -> String {
+    match rows > MAX_ROWS {
+        true => format!(
+            "{note} The first {MAX_ROWS} of {} are listed.",
+            grouped(rows as u64)
+        ),
+        false => note,
+    }
 }
 
 /// The first `most` rows of a table as lines.
@@ -67,9 +78,12 @@ fn build_wait_table(profile: &Profile) -> Option<FactTable> {
         kind: LOCK_WAITS.name,
         tab: "waits",
         title: "Who waits for whom",
-        says: format!(
-            "{} waits for locks; the holder is known of {known}. The time runs from the begin of the wait until the release.",
-            pairs.waits
+        says: note_with_limit(
+            format!(
+                "{} waits for locks; the holder is known of {known}. The time runs from the begin of the wait until the release.",
+                pairs.waits
+            ),
+            pairs.pairs.len(),
         ),
         columns: vec![
             FactColumn::new("Held", Some("ns")),
@@ -98,7 +112,10 @@ fn build_thread_table(profile: &Profile) -> Option<FactTable> {
         kind: THREAD.name,
         tab: "threads",
         title: "Threads that live, by the context that started them",
-        says: "At the end of the log. The age is that of the oldest one.".into(),
+        says: note_with_limit(
+            "At the end of the log. The age is that of the oldest one.".into(),
+            threads.rows.len(),
+        ),
         columns: vec![
             FactColumn::new("Alive", Some("")),
             FactColumn::new("Ended", Some("")),
@@ -134,7 +151,10 @@ fn build_class_table(profile: &Profile) -> Option<FactTable> {
         kind: CLASSES.name,
         tab: "classes",
         title: "Who defines classes",
-        says: "By context and by the class of the loader. Bytes are those of class files.".into(),
+        says: note_with_limit(
+            "By context and by the class of the loader. Bytes are those of class files.".into(),
+            classes.len(),
+        ),
         columns: vec![
             FactColumn::new("Defined", Some("")),
             FactColumn::new("Hidden", Some("")),
@@ -170,7 +190,10 @@ fn build_time_table(profile: &Profile) -> Option<FactTable> {
         kind: NAMED_TIME.first_name(),
         tab: "times",
         title: "Times of named methods",
-        says: "Sums of all threads. A row has the number of calls by powers of two.".into(),
+        says: note_with_limit(
+            "Sums of all threads. A row has the number of calls by powers of two.".into(),
+            methods.len(),
+        ),
         columns: vec![
             FactColumn::new("Time", Some("ns")),
             FactColumn::new("Calls", Some("")),
@@ -183,8 +206,7 @@ fn build_time_table(profile: &Profile) -> Option<FactTable> {
 }
 
 fn place_cell(trace: &StackTrace) -> FactCell {
-    let frame = trace.focus_frame();
-    text_cell(&frame.map_or_else(|| "an unknown place".to_owned(), ToString::to_string))
+    text_cell(&trace.place_text())
 }
 
 fn text_cell(text: &str) -> FactCell {

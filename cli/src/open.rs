@@ -82,10 +82,12 @@ struct OpenReport {
     /// Contexts with open resources.
     contexts: Vec<OpenRow>,
     /// Contexts whose resources were collected before anything closed them.
-    never_closed: Vec<PastRow>,
+    never_closed: Vec<ClosedContextRow>,
     /// Contexts without either.
-    all_closed: Vec<PastRow>,
+    all_closed: Vec<ClosedContextRow>,
     types: Vec<TypeRow>,
+    /// Openings without any frame of the selected classes.
+    outside: u64,
     /// Number of contexts, of which the first are listed.
     #[serde(skip)]
     different: [usize; 2],
@@ -118,7 +120,7 @@ struct OpenRow {
 }
 
 #[derive(Serialize)]
-struct PastRow {
+struct ClosedContextRow {
     #[serde(flatten)]
     place: ResourcePlace,
     #[serde(flatten)]
@@ -162,11 +164,11 @@ impl ResourceSums {
     }
 
     fn add_sums(&mut self, more: ResourceSums) {
-        self.opened += more.opened;
-        self.closed += more.closed;
-        self.open += more.open;
-        self.collected += more.collected;
-        self.unmapped += more.unmapped;
+        self.opened = self.opened.saturating_add(more.opened);
+        self.closed = self.closed.saturating_add(more.closed);
+        self.open = self.open.saturating_add(more.open);
+        self.collected = self.collected.saturating_add(more.collected);
+        self.unmapped = self.unmapped.saturating_add(more.unmapped);
     }
 }
 
@@ -176,11 +178,9 @@ impl ResourcePlace {
             id: profile.context_number(row.trace.id).to_string(),
             stack: row.trace.stack.to_string(),
             type_name: row.type_name.clone(),
-            kept_by_jdk: row.is_kept_by_jdk(),
+            kept_by_jdk: row.kept_by_jdk,
             frames: row.trace.frames.clone(),
-            place: row
-                .focus_frame()
-                .map_or_else(|| "an unknown place".to_owned(), StackFrame::to_string),
+            place: row.trace.place_text(),
         }
     }
 
@@ -196,9 +196,9 @@ impl ResourcePlace {
     }
 }
 
-impl PastRow {
-    fn new(profile: &Profile, row: &OpenedContext) -> PastRow {
-        PastRow {
+impl ClosedContextRow {
+    fn new(profile: &Profile, row: &OpenedContext) -> ClosedContextRow {
+        ClosedContextRow {
             place: ResourcePlace::new(profile, row),
             sums: ResourceSums::from_context(row),
         }
@@ -221,7 +221,7 @@ impl OpenRow {
             sums: ResourceSums::from_context(row),
             oldest_millis: row.open.first().map_or(0, age),
             newest_millis: row.open.last().map_or(0, age),
-            opened_by_quarter: resources.growth(row),
+            opened_by_quarter: resources.count_openings_by_part(row),
             threads,
             tags,
         }
@@ -296,16 +296,17 @@ impl OpenReport {
         let collected = collected.filter(|row| row.has_close() && row.collected > 0);
         let different = [open.clone().count(), collected.clone().count()];
         let mut collected: Vec<_> = collected.collect();
-        collected.sort_by_key(|row| (row.is_kept_by_jdk(), u64::MAX - row.collected));
+        collected.sort_by_key(|row| (row.kept_by_jdk, u64::MAX - row.collected));
         let is_past = |row: &&OpenedContext| {
             let own = ResourceSums::from_context(row);
             own.open == 0 && own.collected == 0
         };
         let mut closed: Vec<_> = resources.rows.iter().filter(is_past).collect();
-        closed.sort_by_key(|row| (row.is_kept_by_jdk(), u64::MAX - row.opened));
+        closed.sort_by_key(|row| (row.kept_by_jdk, u64::MAX - row.opened));
         let past_rows = |rows: Vec<&OpenedContext>| {
             let rows = rows.into_iter().take(top);
-            rows.map(|row| PastRow::new(profile, row)).collect()
+            rows.map(|row| ClosedContextRow::new(profile, row))
+                .collect()
         };
         let firsts = resources.rows.iter().filter_map(|row| row.open.first());
         let type_row = |(type_name, sums)| TypeRow { type_name, sums };
@@ -324,6 +325,7 @@ impl OpenReport {
             never_closed: past_rows(collected),
             all_closed: past_rows(closed),
             types,
+            outside: resources.outside,
             different,
         }
     }
@@ -371,6 +373,13 @@ impl OpenReport {
         for row in &self.types {
             let (name, open) = (EscapedText(&row.type_name), grouped(row.sums.open));
             writeln!(out, "  {open} open, {}: {name}", format_past(row.sums))?;
+        }
+        if self.outside > 0 {
+            let openings = format_plural(self.outside, "opening");
+            writeln!(
+                out,
+                "note: {openings} without any frame of these classes left out"
+            )?;
         }
         Ok(())
     }

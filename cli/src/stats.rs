@@ -9,7 +9,8 @@ use lucce_decoder::{
     ALLOC, AllocationCoverage, ContextSummary, CoverageBytes, EventStream, Profile, SkippedCode,
     compute_coverage, events_path,
 };
-use lucce_tracelog::LogFullCause;
+use lucce_options::kinds::is_supplement_kind;
+use lucce_tracelog::{EventTypeId, LogFullCause};
 use serde::Serialize;
 
 use super::classes::ClassFilterArgs;
@@ -326,9 +327,19 @@ fn collect_kinds(profile: &Profile, summary: &ContextSummary) -> Vec<KindStats> 
 }
 
 fn count_events(profile: &Profile, summary: &ContextSummary) -> BTreeMap<&'static str, u64> {
+    // Kinds that say more about other events are none of their own.
+    let is_event = |event: EventTypeId| {
+        let info = profile.types.get(event);
+        info.is_none_or(|info| !is_supplement_kind(&info.kind))
+    };
     let events = match profile.is_restricted() {
-        true => summary.event_count(),
-        false => profile.events.event_count(),
+        true => summary.event_count(is_event),
+        false => {
+            let events = profile
+                .events
+                .filter_counters(|counter| is_event(counter.event));
+            events.event_count()
+        }
     };
     let mut all = BTreeMap::from([
         ("threads", profile.threads.len() as u64),

@@ -153,7 +153,10 @@ fn add_run(
         mut profile,
         status,
     } = selection.open_run(file, false)?;
-    profile.count_open_resources();
+    if selection.times.is_unrestricted() {
+        profile.count_open_resources();
+        selection.counts.tagged.apply(file, &mut profile)?;
+    }
     if let Some(kind) = selection.event() {
         find_kind(file, &profile, Some(kind), status)?;
         profile.events = profile.events_of_kind(kind);

@@ -73,10 +73,11 @@ impl EventContext {
 }
 
 impl ContextSummary {
+    /// Number of events of the admitted types.
     #[must_use]
-    pub fn event_count(&self) -> u64 {
-        let counts = self.by_type.values().map(|(count, _)| *count);
-        counts.fold(0, u64::saturating_add)
+    pub fn event_count(&self, admits: impl Fn(EventTypeId) -> bool) -> u64 {
+        let admitted = self.by_type.iter().filter(|(event, _)| admits(**event));
+        admitted.fold(0, |sum: u64, (_, (count, _))| sum.saturating_add(*count))
     }
 
     /// Number of events and sum of their values, by kind.

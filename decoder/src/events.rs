@@ -48,6 +48,12 @@ impl ContextCounters {
         ContextCounters(wanted.copied().collect())
     }
 
+    /// These counters and others.
+    #[must_use]
+    pub fn join_counters(self, others: &ContextCounters) -> ContextCounters {
+        ContextCounters::new(self.0.into_iter().chain(others.0.iter().copied()).collect())
+    }
+
     /// Splits the counters by `is_wanted`: wanted ones, and the others.
     #[must_use]
     pub fn partition_counters(

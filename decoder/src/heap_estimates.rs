@@ -45,7 +45,8 @@ struct SampledSum {
 /// The number of kinds of `events=survive`: old, died young, and an entry for each number of survived collections.
 pub const SURVIVAL_KINDS: usize = 2 + SURVIVED_COLLECTIONS.len();
 
-/// What of the sampled objects lives how long: bytes. What is neither old nor dead was alive and young at last.
+/// What of the sampled objects lives how long: bytes. What is neither old nor dead was alive and young at last, or was not
+/// followed: see [`UNFOLLOWED_SAMPLES`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct SurvivalAmount {
     /// Bytes that died before they were old.
@@ -66,10 +67,14 @@ impl SurvivalAmount {
     }
 }
 
-/// Whether the run has numbers of survivors (agent option `events=survive`).
+/// The agent's statistics on samples that it did not follow: there was no room, or no reference.
+pub const UNFOLLOWED_SAMPLES: [&str; 2] = ["survive.dropped", "survive.missed"];
+
+/// Whether the run has numbers of survivors (agent option `events=survive`). Those of an interval are not known: samples of
+/// earlier times die in it.
 #[must_use]
 pub fn has_survival(profile: &Profile) -> bool {
-    profile.meta.contains_key(TENURING_THRESHOLD)
+    profile.meta.contains_key(TENURING_THRESHOLD) && profile.interval.is_none()
 }
 
 /// What an event type says about samples.

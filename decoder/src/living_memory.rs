@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use lucce_callgraph::DecodeError;
 use lucce_contentid::StackId;
 use lucce_options::kinds::{LIVING_BLOCKS, NATIVE_MEMORY};
+use serde::Serialize;
 
 use crate::events::ContextCounter;
-use crate::frame::StackFrame;
 use crate::profile::{Profile, StackTrace};
 
 /// Memory that one context allocated in one way.
@@ -24,13 +24,21 @@ pub struct MemorySource {
 }
 
 /// Blocks of memory.
-#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug, Serialize)]
 pub struct BlockSum {
     pub blocks: u64,
     pub bytes: u64,
 }
 
 impl BlockSum {
+    #[must_use]
+    pub fn plus(self, more: BlockSum) -> BlockSum {
+        BlockSum {
+            blocks: self.blocks.saturating_add(more.blocks),
+            bytes: self.bytes.saturating_add(more.bytes),
+        }
+    }
+
     fn add(&mut self, blocks: u64, bytes: u64) {
         self.blocks = self.blocks.saturating_add(blocks);
         self.bytes = self.bytes.saturating_add(bytes);
@@ -46,14 +54,6 @@ pub struct LivingMemory {
     pub no_context: BlockSum,
     /// Blocks of which it is unknown whether they live: the agent had no room to follow them.
     pub unlisted: BlockSum,
-}
-
-impl MemorySource {
-    /// The innermost frame of own code, else the innermost frame.
-    #[must_use]
-    pub fn focus_frame(&self) -> Option<&StackFrame> {
-        self.allocation.focus_frame()
-    }
 }
 
 /// Lists memory outside of the heap by context and kind. `None`: the run does not record which memory lives.

@@ -3,9 +3,11 @@
 //! With `events=alloc=sizes` the log counts the arrays of a context by size. Objects of a class have one size, and so has a
 //! single array. Sizes of all other allocations are unknown.
 
+use std::collections::HashMap;
+
 use lucce_options::kinds::{ALLOCATION_SIZES, HUMONGOUS_BYTES};
 use lucce_options::units::format_size;
-use lucce_tracelog::{EventType, EventTypeId};
+use lucce_tracelog::{EventType, EventTypeId, ThreadId};
 
 use crate::coverage::object_size_in;
 use crate::events::{ContextCounter, ContextCounters};
@@ -33,6 +35,24 @@ struct SizedCounter {
     bytes: u64,
 }
 
+/// Allocations of one context in one thread.
+#[derive(Clone, Copy, Default)]
+struct ThreadAllocations {
+    /// Those that are counted by size.
+    sized: AllocationAmount,
+    first_type: Option<EventTypeId>,
+    has_several_types: bool,
+}
+
+impl ThreadAllocations {
+    /// The type of the allocations that are counted by size. If the thread has several, their site says it.
+    fn counted_type(self) -> EventTypeId {
+        self.first_type
+            .filter(|_| !self.has_several_types)
+            .unwrap_or(ALLOCATION)
+    }
+}
+
 /// Whether the run counted arrays by size.
 #[must_use]
 pub fn has_array_sizes(profile: &Profile) -> bool {
@@ -48,25 +68,25 @@ pub fn read_humongous_bytes(profile: &Profile) -> Option<u64> {
 
 impl Profile {
     /// Leaves out allocations of less than `least` bytes, a power of two. Returns those whose size is unknown, which are left out
-    /// too.
-    pub fn retain_large_allocations(&mut self, least: u64) -> AllocationAmount {
-        let mut unknown = AllocationAmount::default();
+    /// too; their values are bytes.
+    pub fn retain_large_allocations(&mut self, least: u64) -> ContextCounters {
         let (sized, mut kept) = self.split_by_size();
-        for of in sized {
-            match of.power {
+        let mut unknown = Vec::new();
+        for allocation in sized {
+            match allocation.power {
                 Some(power) if 1_u64.checked_shl(power).is_some_and(|size| size >= least) => {
-                    kept.push(of.counter);
+                    kept.push(allocation.counter);
                 }
                 // All of them together are smaller than one large object.
-                None if of.bytes >= least => {
-                    unknown.count = unknown.count.saturating_add(of.counter.count);
-                    unknown.bytes = unknown.bytes.saturating_add(of.bytes);
-                }
+                None if allocation.bytes >= least => unknown.push(ContextCounter {
+                    value: allocation.bytes,
+                    ..allocation.counter
+                }),
                 _ => {}
             }
         }
         self.events = ContextCounters::new(kept);
-        unknown
+        ContextCounters::new(unknown)
     }
 
     /// Replaces the types of allocations by their sizes, such as `1m to 2m`.
@@ -80,10 +100,10 @@ impl Profile {
                 detail: format_size_range(place).into(),
             });
         }
-        kept.extend(sized.into_iter().map(|of| ContextCounter {
-            event: size_type(of.power.unwrap_or(UNKNOWN_SIZE)),
-            value: of.bytes,
-            ..of.counter
+        kept.extend(sized.into_iter().map(|allocation| ContextCounter {
+            event: size_type(allocation.power.unwrap_or(UNKNOWN_SIZE)),
+            value: allocation.bytes,
+            ..allocation.counter
         }));
         self.events = ContextCounters::new(kept);
     }
@@ -93,15 +113,14 @@ impl Profile {
         let (mut sized, mut others) = (Vec::new(), Vec::new());
         let mut last = None;
         for counters in self.events.by_context() {
+            let threads = self.sum_threads(counters);
             for counter in counters {
+                let thread = threads.get(&counter.thread).copied().unwrap_or_default();
                 if self.types.is_of_kind(counter.event, ALLOCATION_SIZES.name) {
-                    let detail = self.types.get(counter.event);
-                    let detail = detail.and_then(|info| info.detail.as_deref());
-                    let power = detail.and_then(|text| text.strip_prefix("2^")?.parse().ok());
-                    let event = self.find_counted_type(counters, counter);
+                    let event = thread.counted_type();
                     sized.push(SizedCounter {
                         counter: ContextCounter { event, ..*counter },
-                        power,
+                        power: self.size_power(counter.event),
                         bytes: counter.value,
                     });
                 } else if self.types.is_of_kind(counter.event, ALLOC.name) {
@@ -109,7 +128,12 @@ impl Profile {
                         ALLOCATION => object_size_in(self, counter.id, &mut last),
                         _ => 0,
                     };
-                    let rest = self.subtract_sized(counters, *counter);
+                    let rest = ContextCounter {
+                        count: counter.count.saturating_sub(thread.sized.count),
+                        value: counter.value.saturating_sub(thread.sized.bytes),
+                        ..*counter
+                    };
+                    let rest = Some(rest).filter(|rest| rest.count > 0);
                     sized.extend(rest.map(|rest| measure_counter(rest, fixed)));
                 } else {
                     others.push(*counter);
@@ -119,33 +143,28 @@ impl Profile {
         (sized, others)
     }
 
-    /// The type of the allocations that a counter by size belongs to.
-    fn find_counted_type(
-        &self,
-        counters: &[ContextCounter],
-        sized: &ContextCounter,
-    ) -> EventTypeId {
-        let mut all = counters.iter();
-        let counted = all.find(|other| {
-            other.thread == sized.thread && self.types.is_of_kind(other.event, ALLOC.name)
-        });
-        counted.map_or(ALLOCATION, |counter| counter.event)
-    }
-
-    /// What of a counter is not counted by size in its thread. `None`: nothing.
-    fn subtract_sized(
-        &self,
-        counters: &[ContextCounter],
-        mut counter: ContextCounter,
-    ) -> Option<ContextCounter> {
-        for sized in counters {
-            let is_sized = self.types.is_of_kind(sized.event, ALLOCATION_SIZES.name);
-            if is_sized && sized.thread == counter.thread {
-                counter.count = counter.count.saturating_sub(sized.count);
-                counter.value = counter.value.saturating_sub(sized.value);
+    /// The allocations of one context by thread.
+    fn sum_threads(&self, counters: &[ContextCounter]) -> HashMap<ThreadId, ThreadAllocations> {
+        let mut threads: HashMap<ThreadId, ThreadAllocations> = HashMap::new();
+        for counter in counters {
+            if self.types.is_of_kind(counter.event, ALLOCATION_SIZES.name) {
+                let sized = &mut threads.entry(counter.thread).or_default().sized;
+                sized.count = sized.count.saturating_add(counter.count);
+                sized.bytes = sized.bytes.saturating_add(counter.value);
+            } else if self.types.is_of_kind(counter.event, ALLOC.name) {
+                let thread = threads.entry(counter.thread).or_default();
+                thread.has_several_types |= thread.first_type.is_some();
+                thread.first_type.get_or_insert(counter.event);
             }
         }
-        (counter.count > 0).then_some(counter)
+        threads
+    }
+
+    /// The power of two below the sizes that an event type stands for. `None`: unknown.
+    fn size_power(&self, event: EventTypeId) -> Option<u32> {
+        let detail = self.types.get(event)?.detail.as_deref()?;
+        let power = detail.strip_prefix("2^")?.parse().ok()?;
+        (power < u64::BITS).then_some(power)
     }
 }
 

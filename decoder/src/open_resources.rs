@@ -2,8 +2,9 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
-use lucce_callgraph::{ContextId, DecodeError};
+use lucce_callgraph::{ContextId, DecodeError, MethodId};
 use lucce_contentid::StackId;
 use lucce_options::kinds::{OPEN_RESOURCES, OPENINGS, split_open_resource_value};
 use lucce_tracelog::{EventTypeId, ThreadId};
@@ -32,6 +33,8 @@ pub struct OpenedContext {
     pub trace: StackTrace,
     /// The Java name of the class.
     pub type_name: String,
+    /// Whether the JDK keeps it for itself: to load classes, or in a static field.
+    pub kept_by_jdk: bool,
     pub opened: u64,
     /// Number of resources that were collected, and that nothing had closed.
     pub collected: u64,
@@ -53,6 +56,8 @@ pub struct OpenResource {
 pub struct OpenedResources {
     /// Contexts with the oldest open resources first. What the JDK keeps for itself comes last.
     pub rows: Vec<OpenedContext>,
+    /// Openings in contexts without any frame of the selected classes. They are not in the rows.
+    pub outside: u64,
     /// Start of the run, and the time for which ages hold, in milliseconds since 1970.
     pub start_ms: u64,
     pub now_ms: u64,
@@ -72,27 +77,19 @@ impl OpenedContext {
     pub fn has_close(&self) -> bool {
         !self.type_name.starts_with(MAPPED)
     }
+}
 
-    /// Whether the JDK keeps it for itself: to load classes, or in a static field.
-    #[must_use]
-    pub fn is_kept_by_jdk(&self) -> bool {
-        let frames = self.trace.frames.iter();
-        let mut inner = frames.take_while(|frame| frame.origin != CodeOrigin::Application);
-        inner.any(|frame| {
-            let loads = CLASS_LOADING
-                .iter()
-                .any(|name| frame.class.starts_with(name));
-            loads || frame.method == "<clinit>" && is_jdk_name(&frame.class)
-        })
-    }
-
-    /// The innermost frame of own code, else the innermost frame.
-    #[must_use]
-    pub fn focus_frame(&self) -> Option<&StackFrame> {
-        let mut frames = self.trace.frames.iter();
-        let own = frames.find(|frame| frame.origin == CodeOrigin::Application);
-        own.or(self.trace.frames.first())
-    }
+/// Whether the JDK keeps a resource for itself: to load classes, or in a static field. `frames`: all frames of the context that
+/// opened it.
+fn is_kept_by_jdk(frames: &[StackFrame]) -> bool {
+    let frames = frames.iter();
+    let mut inner = frames.take_while(|frame| frame.origin != CodeOrigin::Application);
+    inner.any(|frame| {
+        let loads = CLASS_LOADING
+            .iter()
+            .any(|name| frame.class.starts_with(name));
+        loads || frame.method == "<clinit>" && is_jdk_name(&frame.class)
+    })
 }
 
 impl OpenedResources {
@@ -104,7 +101,7 @@ impl OpenedResources {
 
     /// How many open resources of the context were opened in each part of the run.
     #[must_use]
-    pub fn growth(&self, context: &OpenedContext) -> [u64; GROWTH_PARTS] {
+    pub fn count_openings_by_part(&self, context: &OpenedContext) -> [u64; GROWTH_PARTS] {
         let mut parts = [0; GROWTH_PARTS];
         let run = self.now_ms.saturating_sub(self.start_ms).max(1);
         for resource in &context.open {
@@ -168,24 +165,32 @@ pub fn list_open_resources(
         rows.find_row(profile, counter)?.open.push(resource);
     }
     let mut rows: Vec<_> = rows.0.into_values().collect();
+    let mut outside = 0_u64;
+    rows.retain(|row| {
+        let is_outside = profile.is_restricted() && row.trace.frames.is_empty();
+        if is_outside {
+            outside = outside.saturating_add(row.opened);
+        }
+        !is_outside
+    });
     for row in &mut rows {
         row.open.sort_unstable();
         // An opening may not be counted yet.
-        row.opened = row.opened.max(row.open.len() as u64 + row.collected);
+        row.opened = row
+            .opened
+            .max((row.open.len() as u64).saturating_add(row.collected));
     }
     rows.sort_by_cached_key(|row| {
         let oldest = row.open.first().map_or(u64::MAX, |first| first.opened_ms);
-        (
-            row.is_kept_by_jdk(),
-            oldest,
-            Reverse(row.opened),
-            row.trace.id,
-        )
+        (row.kept_by_jdk, oldest, Reverse(row.opened), row.trace.id)
     });
+    let times = profile.open_resources.iter();
+    let times = times.map(|counter| split_open_resource_value(counter.value).0);
     Ok(Some(OpenedResources {
         rows,
+        outside,
         start_ms: profile.header.start / 1_000_000,
-        now_ms: now_ms.unwrap_or_else(|| last_time_ms(profile)),
+        now_ms: now_ms.unwrap_or_else(|| profile.end_ms(times)),
     }))
 }
 
@@ -202,13 +207,21 @@ impl ResourceRows {
         let trace = profile.decode_trace(counter.id)?;
         let type_name = resource_type(profile, counter.event);
         let key = (trace.stack, type_name.clone());
-        Ok(self.0.entry(key).or_insert_with(|| OpenedContext {
-            trace,
-            type_name,
-            opened: 0,
-            collected: 0,
-            open: Vec::new(),
-        }))
+        match self.0.entry(key) {
+            Entry::Occupied(row) => Ok(row.into_mut()),
+            Entry::Vacant(free) => {
+                let all = profile.graph.decode_context(counter.id, MethodId::EVENT)?;
+                let all = profile.resolve_trace(counter.id, all);
+                Ok(free.insert(OpenedContext {
+                    kept_by_jdk: is_kept_by_jdk(&all.frames),
+                    trace,
+                    type_name,
+                    opened: 0,
+                    collected: 0,
+                    open: Vec::new(),
+                }))
+            }
+        }
     }
 }
 
@@ -234,18 +247,6 @@ fn open_counters(profile: &Profile) -> impl Iterator<Item = &ContextCounter> {
             && counter.id != ContextId::UNKNOWN
             && detail.is_some_and(|detail| detail.ends_with(TYPE_ENDING))
     })
-}
-
-/// The end of the run; without one, the last time that the counters have.
-fn last_time_ms(profile: &Profile) -> u64 {
-    match profile.stat_value("run.millis") {
-        0 => {
-            let times = profile.open_resources.iter();
-            let times = times.map(|counter| split_open_resource_value(counter.value).0);
-            times.max().unwrap_or_default()
-        }
-        millis => (profile.header.start / 1_000_000).saturating_add(millis),
-    }
 }
 
 #[cfg(test)]
@@ -279,6 +280,7 @@ mod open_resources_tests {
                 ],
             },
             type_name: "java.util.zip.ZipFile".into(),
+            kept_by_jdk: false,
             opened,
             collected,
             open: open.collect(),
@@ -297,10 +299,11 @@ mod open_resources_tests {
         let row = context(6, 0, &[100, 149, 150, 299, 300, 400]);
         let resources = OpenedResources {
             rows: Vec::new(),
+            outside: 0,
             start_ms: 100,
             now_ms: 300,
         };
-        assert_eq!(resources.growth(&row), [2, 1, 0, 3]);
+        assert_eq!(resources.count_openings_by_part(&row), [2, 1, 0, 3]);
         assert_eq!(resources.age_ms(&row.open[0]), 200);
         assert_eq!(resources.age_ms(&row.open[5]), 0);
     }
@@ -309,15 +312,15 @@ mod open_resources_tests {
     fn what_the_jdk_keeps_is_found_between_the_opening_and_own_code() {
         let mut row = context(1, 0, &[1]);
         // The initializer of a class that calls own code keeps nothing for itself.
-        assert!(!row.is_kept_by_jdk());
+        assert!(!is_kept_by_jdk(&row.trace.frames));
         let loader = frame(
             "jdk.internal.loader.URLClassPath",
             "getLoader",
             CodeOrigin::Jdk,
         );
         row.trace.frames.insert(1, loader);
-        assert!(row.is_kept_by_jdk());
-        let own = row.focus_frame().map(|frame| frame.method.as_str());
+        assert!(is_kept_by_jdk(&row.trace.frames));
+        let own = row.trace.focus_frame().map(|frame| frame.method.as_str());
         assert_eq!(own, Some("read"));
     }
 }

@@ -141,6 +141,13 @@ impl StackTrace {
         let own = frames.find(|frame| frame.origin == CodeOrigin::Application);
         own.or(self.frames.first())
     }
+
+    /// That frame as text.
+    #[must_use]
+    pub fn place_text(&self) -> String {
+        let frame = self.focus_frame();
+        frame.map_or_else(|| "an unknown place".to_owned(), ToString::to_string)
+    }
 }
 
 impl Profile {

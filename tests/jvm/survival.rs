@@ -111,12 +111,19 @@ fn check(case: &Case) -> Checked {
     let sorted = [
         "report", "--json", "--sort", "survive", "--by", "method", log,
     ];
-    let first = java.lucce().json(&sorted)?["rows"][0]["name"].clone();
-    let wanted = if is_humongous { "dropLarge" } else { "" };
-    ensure(
-        first.as_str().is_some_and(|name| name.contains(wanted)),
-        || first.to_string(),
-    )?;
+    let rows = java.lucce().json(&sorted)?["rows"].clone();
+    let first = rows[0]["name"].as_str().unwrap_or_default();
+    ensure(!is_humongous || first.contains("dropLarge"), || {
+        rows.to_string()
+    })?;
+    let rows = rows.as_array().ok_or("no rows")?;
+    let old = rows
+        .iter()
+        .map(|row| row["heap"]["survival"]["old_bytes"].as_u64().unwrap_or(0));
+    ensure(old.clone().is_sorted_by(|a, b| a >= b), || {
+        format!("not sorted: {:?}", old.clone().collect::<Vec<_>>())
+    })?;
+    ensure(old.clone().next() > Some(0), || "nothing is old".to_owned())?;
     let text = java
         .lucce()
         .text(0, &["report", "--sort", "survive", log])?;

@@ -242,7 +242,7 @@ pub fn find_generated_classes<'f>(run: &PreparedRun<'f>) -> Vec<Finding<'f>> {
             && (words != LOADED_AGAIN || loaders >= MIN_RUNS)
             && (is_repeated || run.is_within_jdk(sum.path));
         let unloaded = unloads.get(&key).map_or(0, |sum| sum.sum.count);
-        let alive = match has_classes {
+        let alive = match has_classes && !run.is_interval {
             true => format!(", {} of them alive", grouped(count.saturating_sub(unloaded))),
             false => String::new(),
         };

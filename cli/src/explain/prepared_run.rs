@@ -122,6 +122,8 @@ pub struct PreparedRun<'f> {
     /// Classes were left out, such as the JDK's.
     is_partial: bool,
     max_heap_bytes: Option<u64>,
+    /// Whether the counts are those of an interval, which has not all that lives.
+    pub is_interval: bool,
 }
 
 /// Adds the traces of all contexts and leaks to `traces`. Context ids that the log does not explain have none.
@@ -213,6 +215,7 @@ impl<'f> PreparedRun<'f> {
         let census = profile.followed_objects.last_census();
         run.set_max_heap_bytes(census.and_then(|census| census.record.max_bytes));
         // A context that the log does not explain has no holder.
+        run.is_interval = profile.interval.is_some();
         run.lock_pairs = list_lock_pairs(profile).unwrap_or_default();
         run.duration_ns = measure_duration(profile).saturating_mul(1_000_000);
         run

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use lucce_export::{ExportRow, ExportRun};
+use lucce_options::kinds::OPEN_RESOURCES;
 use serde::Serialize;
 
 use super::super::amounts::format_amount;
@@ -26,10 +27,13 @@ impl EventLedger {
         self.0.is_empty()
     }
 
-    /// Adds rows. Live objects at a snapshot are no events, and each snapshot reports them anew.
+    /// Adds rows. Live objects at a snapshot and open resources are no events: they are reported anew.
     pub fn add_rows(&mut self, run: &ExportRun, rows: &[ExportRow]) {
         for row in rows {
-            let Some(kind) = run.event_kind(row).filter(|kind| kind.name != "inuse") else {
+            let Some(kind) = run
+                .event_kind(row)
+                .filter(|kind| !is_state_kind(&kind.name))
+            else {
                 continue;
             };
             let sum = self.0.entry(kind.name.clone()).or_default();
@@ -38,6 +42,11 @@ impl EventLedger {
             sum.unit.clone_from(&kind.unit);
         }
     }
+}
+
+/// Whether rows of a kind say what there is, in place of what happened.
+fn is_state_kind(name: &str) -> bool {
+    name == "inuse" || OPEN_RESOURCES.is_kind(name)
 }
 
 /// `alloc: 3 events, 24 bytes; lock: 1 event, 2 ms`

@@ -7,6 +7,7 @@ use lucce_decoder::{
     DeltaTracker, ExportOptions, FollowedObjects, LogSource, OpenError, export_run,
 };
 use lucce_export::ExportRun;
+use lucce_options::kinds::OPEN_RESOURCES;
 
 use crate::selection::CountSelection;
 
@@ -63,10 +64,14 @@ impl<'a> LogDeltaReader<'a> {
         let now = nanos_since_1970();
         let mut profile = LogSource::open(&self.log)?.read_profile(&|_| ())?;
         let snapshots = profile.followed_objects.snapshots().len();
-        self.selection.limit_counters(&mut profile);
-        profile.events = self.delta_tracker.next_delta(&profile);
-        // What is open is no difference either: each request has all of it.
         profile.count_open_resources();
+        self.selection.limit_counters(&mut profile);
+        // What is open is no difference: each request has all of it.
+        let (open, events) = std::mem::take(&mut profile.events).partition_counters(|counter| {
+            profile.is_event_of_kind(counter.event, OPEN_RESOURCES.name)
+        });
+        profile.events = events;
+        profile.events = self.delta_tracker.next_delta(&profile).join_counters(&open);
         // Live objects at a snapshot are not a difference, so each snapshot is reported once, as it is.
         if snapshots == self.snapshots {
             profile.followed_objects = FollowedObjects::default();

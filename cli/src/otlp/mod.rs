@@ -31,7 +31,7 @@ use super::{CommandError, CommandStatus, prefix_path, print_diagnostic};
 /// Send what a JVM counts to an OpenTelemetry collector, until the JVM ends.
 ///
 /// Each request (the profiles signal, v1development, over HTTP) has the counts since the request before; the first has the counts since
-/// the start of the JVM. Together they are what `lucce report` prints. The command reads the log and does not ask the JVM. While the
+/// the start of the JVM. Together they are what `lucce report` prints; live objects and open resources are states. The command reads the log and does not ask the JVM. While the
 /// collector is away, the log keeps what is to be sent; the command prints what was not delivered.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:

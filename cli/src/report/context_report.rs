@@ -6,8 +6,8 @@ use std::io::{self, Write};
 use lucce_decoder::escape::EscapedText;
 use lucce_decoder::{
     ALLOC, AllocationAmount, AllocationCoverage, BurstSummary, ContextList, CountingDelay,
-    KindTotal, LEAK, Measure, Profile, explain_sample_bias, read_counting_delay,
-    read_sampled_bytes, summarize_bursts,
+    KindTotal, LEAK, Measure, Profile, UNFOLLOWED_SAMPLES, explain_sample_bias, has_array_sizes,
+    read_counting_delay, read_sampled_bytes, summarize_bursts,
 };
 use lucce_options::kinds::NO_SURVIVAL;
 use serde::Serialize;
@@ -324,10 +324,14 @@ impl<'r> ContextReport<'r> {
         if self.unknown_sizes.count > 0 {
             let AllocationAmount { count, bytes } = self.unknown_sizes;
             let bytes = format_amount(bytes as f64, "bytes");
+            let hint = match has_array_sizes(profile) {
+                true => "",
+                false => " (agent option events=alloc=sizes)",
+            };
             writeln!(
                 out,
-                "note: left out, as their sizes are unknown (agent option events=alloc=sizes): {} allocations, {bytes}",
-                grouped(count)
+                "note: left out, as their sizes are unknown{hint}: {}, {bytes}",
+                format_plural(count, "allocation")
             )?;
         }
         if let Some(bytes) = self.sampled_bytes {
@@ -357,6 +361,15 @@ impl<'r> ContextReport<'r> {
             .filter(|_| self.heap.is_some())
         {
             writeln!(out, "note: survival is not known: {}", EscapedText(why))?;
+        }
+        let unfollowed = UNFOLLOWED_SAMPLES.map(|stat| profile.stat_value(stat));
+        let unfollowed = unfollowed.into_iter().fold(0, u64::saturating_add);
+        if unfollowed > 0 && self.heap.is_some() {
+            writeln!(
+                out,
+                "note: {} were not followed, so survival has less than all of them",
+                format_plural(unfollowed, "sample")
+            )?;
         }
         if let Some(bias) = self.sample_bias {
             writeln!(out, "note: {bias}")?;

@@ -95,10 +95,7 @@ impl DefinedClasses {
 fn sum_places(rows: &[ClassDefinitions]) -> Vec<ClassPlace> {
     let mut places: BTreeMap<(String, &str), ClassTotals> = BTreeMap::new();
     for row in rows {
-        let place = row
-            .definition
-            .focus_frame()
-            .map_or_else(|| "an unknown place".to_owned(), StackFrame::to_string);
+        let place = row.definition.place_text();
         let totals = places.entry((place, &row.loader)).or_default();
         totals.add(row.totals);
     }

@@ -15,13 +15,13 @@ const TEXT_PART: usize = 2;
 /// Living and released memory.
 #[derive(Serialize)]
 pub(super) struct LivingMemoryReport {
-    allocated: BlockAmount,
-    living: BlockAmount,
+    allocated: BlockSum,
+    living: BlockSum,
     oldest_millis: Option<u64>,
     /// Memory that threads without a Java frame allocated, or whose context is unknown.
-    no_context: BlockAmount,
+    no_context: BlockSum,
     /// Blocks of which it is unknown whether they live.
-    unlisted: BlockAmount,
+    unlisted: BlockSum,
     sources: Vec<MemorySourceRow>,
     /// Number of sources in text, and of all.
     #[serde(skip)]
@@ -35,19 +35,13 @@ struct MemorySourceRow {
     id: String,
     stack: String,
     how: String,
-    allocated: BlockAmount,
-    living: BlockAmount,
+    allocated: BlockSum,
+    living: BlockSum,
     oldest_millis: Option<u64>,
     frames: Vec<StackFrame>,
     /// The frame by which people know the context.
     #[serde(skip)]
     place: String,
-}
-
-#[derive(Clone, Copy, Serialize)]
-struct BlockAmount {
-    blocks: u64,
-    bytes: u64,
 }
 
 impl LivingMemoryReport {
@@ -56,15 +50,15 @@ impl LivingMemoryReport {
         let limit = if top == 0 { usize::MAX } else { top };
         let sum = |amount: fn(&MemorySource) -> BlockSum| {
             let amounts = memory.rows.iter().map(amount);
-            amounts.fold(BlockAmount::from(BlockSum::default()), BlockAmount::plus)
+            amounts.fold(BlockSum::default(), BlockSum::plus)
         };
         let rows = memory.rows.iter().take(limit);
         LivingMemoryReport {
             allocated: sum(|row| row.allocated),
             living: sum(|row| row.living),
             oldest_millis: memory.rows.iter().filter_map(|row| row.oldest_ms).max(),
-            no_context: memory.no_context.into(),
-            unlisted: memory.unlisted.into(),
+            no_context: memory.no_context,
+            unlisted: memory.unlisted,
             sources: rows.map(|row| MemorySourceRow::new(profile, row)).collect(),
             shown: match top {
                 0 => usize::MAX,
@@ -105,47 +99,25 @@ impl LivingMemoryReport {
             ),
         ] {
             if amount.blocks > 0 {
-                writeln!(out, "  {}: {why}", amount.to_text())?;
+                writeln!(out, "  {}: {why}", format_blocks(amount))?;
             }
         }
         writeln!(out)
     }
 }
 
-impl BlockAmount {
-    fn plus(self, more: BlockSum) -> BlockAmount {
-        BlockAmount {
-            blocks: self.blocks.saturating_add(more.blocks),
-            bytes: self.bytes.saturating_add(more.bytes),
-        }
-    }
-
-    fn to_text(self) -> String {
-        let bytes = format_amount(self.bytes as f64, "bytes");
-        format!("{bytes} in {}", format_plural(self.blocks, "block"))
-    }
-}
-
-impl From<BlockSum> for BlockAmount {
-    fn from(sum: BlockSum) -> BlockAmount {
-        BlockAmount {
-            blocks: sum.blocks,
-            bytes: sum.bytes,
-        }
-    }
+fn format_blocks(sum: BlockSum) -> String {
+    let bytes = format_amount(sum.bytes as f64, "bytes");
+    format!("{bytes} in {}", format_plural(sum.blocks, "block"))
 }
 
 /// `125.8 MB in 120 blocks alive, the oldest for 1.01 s; allocated 126.2 MB in 6,120 blocks`
-fn format_amounts(
-    living: BlockAmount,
-    oldest_millis: Option<u64>,
-    allocated: BlockAmount,
-) -> String {
+fn format_amounts(living: BlockSum, oldest_millis: Option<u64>, allocated: BlockSum) -> String {
     let age = oldest_millis.map_or_else(String::new, |millis| {
         let age = format_amount(millis as f64 * 1_000_000.0, "ns");
         format!(", the oldest for {age}")
     });
-    let [living, allocated] = [living, allocated].map(BlockAmount::to_text);
+    let [living, allocated] = [living, allocated].map(format_blocks);
     format!("{living} alive{age}; allocated {allocated}")
 }
 
@@ -155,13 +127,11 @@ impl MemorySourceRow {
             id: profile.context_number(row.allocation.id).to_string(),
             stack: row.allocation.stack.to_string(),
             how: row.how.clone(),
-            allocated: row.allocated.into(),
-            living: row.living.into(),
+            allocated: row.allocated,
+            living: row.living,
             oldest_millis: row.oldest_ms,
             frames: row.allocation.frames.clone(),
-            place: row
-                .focus_frame()
-                .map_or_else(|| "an unknown place".to_owned(), StackFrame::to_string),
+            place: row.allocation.place_text(),
         }
     }
 }

@@ -91,10 +91,7 @@ impl ThreadStartRow {
             ended: row.ended(),
             oldest_millis: row.oldest_ms,
             frames: row.start.frames.clone(),
-            place: row
-                .start
-                .focus_frame()
-                .map_or_else(|| "an unknown place".to_owned(), StackFrame::to_string),
+            place: row.start.place_text(),
         }
     }
 }

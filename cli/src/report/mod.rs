@@ -440,8 +440,8 @@ impl<'r> ReportRequest<'r> {
             report.memory = memory.map(|of| LivingMemoryReport::new(profile, &of, args.top));
         }
         if is_whole_run && CLASSES.is_kind(&kind.name) {
-            let rows = list_defined_classes(profile).unwrap_or_default();
-            report.classes = Some(DefinedClasses::new(profile, &rows, args.top));
+            let rows = list_defined_classes(profile).ok();
+            report.classes = rows.map(|rows| DefinedClasses::new(profile, &rows, args.top));
         }
         if is_everything && LOCK_WAITS.is_kind(&kind.name) {
             // A context that the log does not explain is reported with the waits.

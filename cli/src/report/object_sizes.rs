@@ -97,8 +97,19 @@ pub fn apply_sizes(
         })?),
     };
     let unknown = least.map(|least| profile.retain_large_allocations(least));
+    let unknown = unknown.unwrap_or_default();
+    let unknown = args
+        .selection
+        .event_filter()
+        .select_counters(profile, &unknown);
     if is_by_size {
         profile.replace_types_by_sizes();
     }
-    Ok(unknown.unwrap_or_default())
+    let counters = unknown.as_slice().iter();
+    Ok(counters.fold(AllocationAmount::default(), |sum, counter| {
+        AllocationAmount {
+            count: sum.count.saturating_add(counter.count),
+            bytes: sum.bytes.saturating_add(counter.value),
+        }
+    }))
 }

@@ -133,7 +133,7 @@ impl<'a> PageReader<'a> {
             stream.flatten().as_ref(),
             &|_| (),
         );
-        if selection.is_whole() && !profile.is_restricted() {
+        if selection.is_whole() && !profile.is_restricted() && profile.interval.is_none() {
             page.set_facts(list_fact_tables(profile));
         }
         std::mem::swap(&mut profile.events, &mut self.before);

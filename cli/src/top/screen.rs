@@ -238,7 +238,10 @@ impl TopScreen<'_> {
             _ => Vec::new(),
         };
         self.message = match facts.is_empty() && self.trace.is_empty() {
-            true => "events=lock, thread, class and time have facts: e changes the kind".into(),
+            true => {
+                "this kind has no table; lock, thread, class and time have one: e changes the kind"
+                    .into()
+            }
             false => String::new(),
         };
         self.trace = facts;

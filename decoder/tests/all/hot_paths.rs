@@ -84,7 +84,11 @@ fn a_summary_is_the_sum_of_the_list() {
             (contexts.event_count(), contexts.total_value()),
             "{include}"
         );
-        assert_eq!(summary.event_count(), contexts.event_count(), "{include}");
+        assert_eq!(
+            summary.event_count(|_| true),
+            contexts.event_count(),
+            "{include}"
+        );
         assert_eq!(summary.outside, contexts.outside, "{include}");
         assert_eq!(summary.unknown, contexts.unknown, "{include}");
     }

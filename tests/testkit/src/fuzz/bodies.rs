@@ -70,7 +70,7 @@ pub fn log(bytes: &[u8]) {
     let leaks = analyze_leaks(&profile, &|_| ());
     assert!(leaks.judged <= leaks.alive);
     let summary = profile.summarize_contexts(&|_| ());
-    assert_eq!(summary.event_count(), contexts.event_count());
+    assert_eq!(summary.event_count(|_| true), contexts.event_count());
     assert_eq!(summary.unknown, contexts.unknown);
     let _ = (
         profile.counted_kinds(),
