@@ -61,11 +61,7 @@ static SAME_PROCESS: AtomicPtr<AtomicUsize> = AtomicPtr::new(std::ptr::null_mut(
 static IMPORTS: OnceLock<[ReplacedImport; 13]> = OnceLock::new();
 static VM_IMPORTS: OnceLock<[ReplacedImport; 3]> = OnceLock::new();
 
-fn import(
-    name: &'static CStr,
-    original: *const (),
-    replacement: *const (),
-) -> ReplacedImport {
+fn import(name: &'static CStr, original: *const (), replacement: *const ()) -> ReplacedImport {
     ReplacedImport {
         name,
         original: original as usize,
