@@ -113,7 +113,7 @@ JNIEXPORT void JNICALL Java_NativeMemory_criticalChanged(JNIEnv *env, jclass typ
     for (int i = 0; i < count; i++) {
         void *content = (*env)->GetPrimitiveArrayCritical(env, array, NULL);
         void *block = malloc(bytes);
-        void *volatile larger = realloc(block, PTRDIFF_MAX - (size_t) i);
+        void *larger = realloc(block, PTRDIFF_MAX - (size_t) i);
         keep(larger == NULL ? block : larger);
         keep(reallocarray(malloc(bytes), 2, bytes));
         (*env)->ReleasePrimitiveArrayCritical(env, array, content, JNI_ABORT);

@@ -94,9 +94,11 @@ fn imports() -> &'static [ReplacedImport] {
                 libc::memalign as *const (),
                 memalign as *const (),
             ),
+            // Since glibc 2.26.
             import(
                 c"reallocarray",
-                libc::reallocarray as *const (),
+                // SAFETY: looks for a function in all libraries.
+                unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"reallocarray".as_ptr()) }.cast(),
                 reallocarray as *const (),
             ),
             import(c"dlopen", libc::dlopen as *const (), dlopen as *const ()),
@@ -271,25 +273,23 @@ unsafe extern "C" fn calloc(count: usize, size: usize) -> *mut c_void {
     address
 }
 
-unsafe extern "C" fn realloc(old: *mut c_void, bytes: usize) -> *mut c_void {
-    // SAFETY: called as the library has called this function.
-    change_size(old, bytes, || unsafe { libc::realloc(old, bytes) })
-}
-
 unsafe extern "C" fn reallocarray(old: *mut c_void, count: usize, size: usize) -> *mut c_void {
-    // SAFETY: called as the library has called this function.
-    let reallocate = || unsafe { libc::reallocarray(old, count, size) };
-    change_size(old, count.saturating_mul(size), reallocate)
+    match count.checked_mul(size) {
+        // SAFETY: called as the library has called this function.
+        Some(bytes) => unsafe { realloc(old, bytes) },
+        None => {
+            // SAFETY: the current thread's own variable.
+            unsafe { *libc::__errno_location() = libc::ENOMEM };
+            std::ptr::null_mut()
+        }
+    }
 }
 
-fn change_size(
-    old: *mut c_void,
-    bytes: usize,
-    reallocate: impl FnOnce() -> *mut c_void,
-) -> *mut c_void {
+unsafe extern "C" fn realloc(old: *mut c_void, bytes: usize) -> *mut c_void {
     // Before another thread can get the same address.
     let released = release_memory(old);
-    let address = reallocate();
+    // SAFETY: called as the library has called this function.
+    let address = unsafe { libc::realloc(old, bytes) };
     match (address.is_null(), bytes) {
         (false, _) => record_memory(&MALLOC, address, bytes),
         // The memory was released.

@@ -206,7 +206,7 @@ impl LoadedObject {
         let protected = protected.map_or(0..0, |of| {
             let start = base + of.p_vaddr as usize;
             let end = start + of.p_memsz as usize;
-            start & !(PAGE - 1)..end & !(PAGE - 1)
+            first_of_page(start)..first_of_page(end)
         });
         let dynamic = headers.iter().find(|of| of.p_type == libc::PT_DYNAMIC)?;
         let first = base + dynamic.p_vaddr as usize;
@@ -312,10 +312,10 @@ impl LoadedObject {
             pass.is_complete = false;
             return;
         }
-        let page = (address & !(PAGE - 1)) as *mut c_void;
+        let page = first_of_page(address) as *mut c_void;
         let protect = |protection| {
             // SAFETY: a page of the object with slots, whose content stays.
-            unsafe { libc::mprotect(page, PAGE, protection) == 0 }
+            unsafe { libc::mprotect(page, page_bytes(), protection) == 0 }
         };
         if is_writable || protect(libc::PROT_READ | libc::PROT_WRITE) {
             // Release: a thread that calls the replacement sees what it uses.
@@ -325,6 +325,17 @@ impl LoadedObject {
             }
         }
     }
+}
+
+fn first_of_page(address: usize) -> usize {
+    address & !(page_bytes() - 1)
+}
+
+/// 4,096, or more on some ARM machines.
+fn page_bytes() -> usize {
+    // SAFETY: reads a constant of the system.
+    let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    usize::try_from(bytes).unwrap_or(PAGE).max(PAGE)
 }
 
 fn read_writable_ranges() -> Vec<Range<usize>> {
