@@ -218,7 +218,6 @@ public class NativeMemory {
         isDone.set(true);
         natives.join();
         System.out.println("missing " + (missing.get() > 0) + ", collected " + (collections > 0));
-        expect("loadCopy", "(malloc)", 500L * count, 20_000L * count, 250L * count, 10_000L * count);
     }
 
     static void loadCopy(Path library, Path copy) {
