@@ -96,6 +96,8 @@ fn loading(setup: &Setup, jdk: &Jdk) -> Checked {
     const COPIES: usize = 60;
     let java = start(setup, jdk, "loading", &MODES[0]).limit(Duration::from_secs(60));
     let boot = java.folder().join("boot");
+    // Of a run that failed.
+    let _ = fs::remove_dir_all(&boot);
     fs::create_dir_all(&boot).map_err(|e| e.to_string())?;
     let class = "BootNatives.class";
     fs::copy(setup.classes.join(class), boot.join(class)).map_err(|e| e.to_string())?;
