@@ -29,6 +29,8 @@ pub struct Setup {
     pub sampling_agent: PathBuf,
     /// The natives that allocate memory.
     pub memory: PathBuf,
+    /// A library that allocates while it is loaded.
+    pub constructor: PathBuf,
     /// For logs and output; what a test that passed leaves here is removed.
     pub scratch: PathBuf,
 }
@@ -88,6 +90,7 @@ impl Setup {
             room: scratch.join("room.so"),
             sampling_agent: scratch.join("sampling_agent.so"),
             memory: scratch.join("libnative_memory.so"),
+            constructor: scratch.join("liblibrary_constructor.so"),
             scratch: scratch.to_owned(),
         };
         fs::create_dir_all(&setup.classes).map_err(|e| e.to_string())?;
@@ -143,7 +146,9 @@ impl Setup {
         let agent = Path::new(env!("CARGO_MANIFEST_DIR")).join("c/sampling_agent.c");
         self.compile_c(&agent, &self.sampling_agent)?;
         let memory = Path::new(env!("CARGO_MANIFEST_DIR")).join("c/native_memory.c");
-        self.compile_c(&memory, &self.memory)
+        self.compile_c(&memory, &self.memory)?;
+        let constructor = Path::new(env!("CARGO_MANIFEST_DIR")).join("c/library_constructor.c");
+        self.compile_c(&constructor, &self.constructor)
     }
 
     fn compile_c(&self, source: &Path, library: &Path) -> Result<(), String> {

@@ -1,8 +1,11 @@
 /*
  * Natives that allocate memory in known numbers, for tests/java/NativeMemory.java.
  */
+#define _GNU_SOURCE
 #include <jni.h>
 #include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -18,10 +21,23 @@ static void *keep(void *block) {
     return block;
 }
 
+/* For constructors of other libraries. Half of the blocks is released. */
+static void allocate_half(int count, int bytes) {
+    for (int i = 0; i < count; i++) {
+        void *volatile block = malloc(bytes);
+        if (i % 2 == 0) {
+            free(block);
+        }
+    }
+}
+
 JNIEXPORT jint JNICALL JNI_OnLoad(JavaVM *vm, void *reserved) {
     (void) vm;
     (void) reserved;
     keep(malloc(4444));
+    char address[32];
+    snprintf(address, sizeof address, "%p", (void *) allocate_half);
+    setenv("LUCCE_TEST_ALLOCATE", address, 1);
     return JNI_VERSION_1_8;
 }
 
@@ -89,6 +105,29 @@ JNIEXPORT void JNICALL Java_NativeMemory_criticalKept(JNIEnv *env, jclass type, 
         keep(malloc(bytes));
         (*env)->ReleasePrimitiveArrayCritical(env, array, content, JNI_ABORT);
     }
+}
+
+/* A block that cannot grow lives on, one that moves does not. */
+JNIEXPORT void JNICALL Java_NativeMemory_criticalChanged(JNIEnv *env, jclass type, jbyteArray array, jint count, jint bytes) {
+    (void) type;
+    for (int i = 0; i < count; i++) {
+        void *content = (*env)->GetPrimitiveArrayCritical(env, array, NULL);
+        void *block = malloc(bytes);
+        void *larger = realloc(block, PTRDIFF_MAX - (size_t) i);
+        keep(larger == NULL ? block : larger);
+        keep(reallocarray(malloc(bytes), 2, bytes));
+        (*env)->ReleasePrimitiveArrayCritical(env, array, content, JNI_ABORT);
+    }
+}
+
+JNIEXPORT void JNICALL Java_NativeMemory_reallocarrayKept(JNIEnv *env, jclass type, jint count, jint bytes) {
+    (void) env;
+    (void) type;
+    void *block = NULL;
+    for (int i = 1; i <= count; i++) {
+        block = reallocarray(block, i, bytes);
+    }
+    keep(block);
 }
 
 /* Frees what another function has kept last, in any thread. */

@@ -1,4 +1,6 @@
+import java.io.IOException;
 import java.io.RandomAccessFile;
+import java.io.UncheckedIOException;
 import java.lang.management.BufferPoolMXBean;
 import java.lang.management.ManagementFactory;
 import java.lang.reflect.Field;
@@ -10,11 +12,14 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicInteger;
 import javax.management.ObjectName;
 
 /**
  * Memory outside of the heap, in known numbers. Lines of expected results: {@code expect METHOD HOW BLOCKS BYTES LIVING-BLOCKS
- * LIVING-BYTES}. Arguments: the native library; {@code wait}, then the test kills the JVM.
+ * LIVING-BYTES}. Arguments: the native library; {@code wait}, then the test kills the JVM; or a library
+ * that allocates while it is loaded, a folder for copies of it, and their number.
  */
 public class NativeMemory {
     static final List<Object> KEPT = new ArrayList<>();
@@ -33,6 +38,10 @@ public class NativeMemory {
     static native void throwKept(int bytes);
 
     static native void criticalKept(byte[] array, int count, int bytes);
+
+    static native void criticalChanged(byte[] array, int count, int bytes);
+
+    static native void reallocarrayKept(int count, int bytes);
 
     static native void freeLast(int count);
 
@@ -153,6 +162,11 @@ public class NativeMemory {
         other.start();
         other.join();
         expect("criticalKept", "(malloc)", 50, 45_000, 30, 27_000);
+        criticalChanged(new byte[100], 5, 900);
+        // The failed attempts allocate nothing.
+        expect("criticalChanged", "(malloc)", 15, 5 * 3600, 10, 5 * 2700);
+        reallocarrayKept(10, 100);
+        expect("reallocarrayKept", "(malloc)", 10, 5500, 1, 1000);
         foreignThread(123_456);
     }
 
@@ -175,11 +189,55 @@ public class NativeMemory {
         }
     }
 
+    /** The libraries' constructors allocate, while the VM looks for natives of the boot loader and collects. */
+    static void loaded(Path library, Path folder, int count) throws Exception {
+        Thread[] loaders = new Thread[3];
+        for (int i = 0; i < loaders.length; i++) {
+            int first = i;
+            loaders[i] = new Thread(() -> {
+                for (int n = first; n < count; n += loaders.length) loadCopy(library, folder.resolve("copy" + n + ".so"));
+            });
+        }
+        AtomicBoolean isDone = new AtomicBoolean();
+        AtomicInteger missing = new AtomicInteger();
+        Thread natives = new Thread(() -> {
+            while (!isDone.get()) {
+                if (!BootNatives.isMissing()) throw new AssertionError("a native method is there");
+                missing.incrementAndGet();
+            }
+        });
+        natives.start();
+        for (Thread loader : loaders) loader.start();
+        int collections = 0;
+        for (Thread loader : loaders) {
+            while (loader.isAlive()) {
+                System.gc();
+                collections++;
+            }
+        }
+        isDone.set(true);
+        natives.join();
+        System.out.println("missing " + (missing.get() > 0) + ", collected " + (collections > 0));
+    }
+
+    static void loadCopy(Path library, Path copy) {
+        try {
+            Files.copy(library, copy);
+        } catch (IOException e) {
+            throw new UncheckedIOException(e);
+        }
+        System.load(copy.toString());
+    }
+
     public static void main(String[] args) throws Exception {
         Field field = sun.misc.Unsafe.class.getDeclaredField("theUnsafe");
         field.setAccessible(true);
         unsafe = (sun.misc.Unsafe) field.get(null);
         System.load(args[0]);
+        if (args.length > 3) {
+            loaded(Path.of(args[1]), Path.of(args[2]), Integer.parseInt(args[3]));
+            return;
+        }
         direct();
         // The cleaner frees dropped buffers.
         for (int i = 0; i < 50 && pool() > 120; i++) {

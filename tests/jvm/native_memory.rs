@@ -2,6 +2,10 @@
 //! Native Memory Tracking.
 
 use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
 
 use lucce_tests::{Checked, Java, Jdk, Setup, ensure};
 use serde_json::Value;
@@ -31,6 +35,10 @@ pub fn tests(setup: &'static Setup) -> Vec<Test> {
         }
         let name = format!("native_memory::{}::killed", jdk.version);
         tests.push(test(name, false, move || killed(setup, jdk)));
+        let name = format!("native_memory::{}::loading", jdk.version);
+        tests.push(test(name, false, move || loading(setup, jdk)));
+        let name = format!("native_memory::{}::allocator", jdk.version);
+        tests.push(test(name, false, move || other_allocator(setup, jdk)));
     }
     tests
 }
@@ -83,6 +91,71 @@ fn killed(setup: &Setup, jdk: &Jdk) -> Checked {
     Ok(())
 }
 
+/// Libraries whose constructors allocate, loaded while the VM looks for native methods and collects.
+fn loading(setup: &Setup, jdk: &Jdk) -> Checked {
+    const COPIES: usize = 60;
+    let java = start(setup, jdk, "loading", &MODES[0]).limit(Duration::from_secs(60));
+    let boot = java.folder().join("boot");
+    // Of a run that failed.
+    let _ = fs::remove_dir_all(&boot);
+    fs::create_dir_all(&boot).map_err(|e| e.to_string())?;
+    let class = "BootNatives.class";
+    fs::copy(setup.classes.join(class), boot.join(class)).map_err(|e| e.to_string())?;
+    let flag = format!("-Xbootclasspath/a:{}", boot.display());
+    let [library, constructor, folder] =
+        [&setup.memory, &setup.constructor, &boot].map(|path| path.display().to_string());
+    let copies = COPIES.to_string();
+    let java = java.flags([flag]);
+    let java = java.main(["NativeMemory", &library, &constructor, &folder, &copies]);
+    java.run()?.expect(0)?;
+    let printed = java.printed("stdout");
+    ensure(printed.contains("missing true, collected true"), || {
+        printed.clone()
+    })?;
+    let found = sums(&read_report(&java)?);
+    let sum = found.get(&("loadCopy".to_owned(), "(malloc)".to_owned()));
+    // The JDK's own library allocates and releases a few texts for each copy.
+    let (blocks, own) = (500 * COPIES as u64, 10 * COPIES as u64);
+    let is_known = sum.is_some_and(|&[allocated, _, living, bytes]| {
+        (blocks..=blocks + own).contains(&allocated)
+            && (living, bytes) == (blocks / 2, blocks / 2 * 40)
+    });
+    ensure(is_known, || format!("{sum:?}"))?;
+    java.clean();
+    Ok(())
+}
+
+/// All known numbers with an allocator that replaces the C library's. It maps memory within its locks.
+fn other_allocator(setup: &Setup, jdk: &Jdk) -> Checked {
+    let allocator = find_allocator().ok_or("libjemalloc.so.2 is missing: install libjemalloc2")?;
+    let library = setup.memory.to_string_lossy();
+    let java = start(setup, jdk, "allocator", &MODES[0]).limit(Duration::from_secs(60));
+    let java = java.main(["NativeMemory", &library]);
+    let mut command = Command::new(jdk.tool("java"));
+    command.env("LD_PRELOAD", &allocator);
+    java.run_as(&mut command, &java.arguments())?.expect(0)?;
+    let report = read_report(&java)?;
+    check_known(&java, jdk, &report)?;
+    let rows = report["memory"]["sources"].as_array().into_iter().flatten();
+    let mapped: u64 = rows
+        .filter(|row| row["how"] == "(mmap)")
+        .filter_map(|row| row["allocated"]["blocks"].as_u64())
+        .sum();
+    ensure(mapped == 4, || format!("{mapped} mappings"))?;
+    java.clean();
+    Ok(())
+}
+
+fn find_allocator() -> Option<PathBuf> {
+    let folders = [
+        "/usr/lib",
+        "/usr/lib/x86_64-linux-gnu",
+        "/usr/lib/aarch64-linux-gnu",
+    ];
+    let files = folders.map(|folder| PathBuf::from(folder).join("libjemalloc.so.2"));
+    files.into_iter().find(|file| file.exists())
+}
+
 fn read_report(java: &Java<'_>) -> Result<Value, String> {
     let log = java.log().to_string_lossy().into_owned();
     let args = ["report", "--json", "--top", "0", "--event", "native", &log];
@@ -114,8 +187,8 @@ fn sums(report: &Value) -> Sums {
     sums
 }
 
-fn check_known(java: &Java<'_>, jdk: &Jdk, report: &Value) -> Checked {
-    let (printed, found) = (java.printed("stdout"), sums(report));
+/// Returns how many lines state expected numbers.
+fn check_rows(printed: &str, found: &Sums) -> Result<usize, String> {
     let mut expected = 0;
     for line in printed.lines() {
         let Some(line) = line.strip_prefix("expect ") else {
@@ -133,7 +206,13 @@ fn check_known(java: &Java<'_>, jdk: &Jdk, report: &Value) -> Checked {
         })?;
         expected += 1;
     }
-    let least = if jdk.version < 22 { 13 } else { 15 };
+    Ok(expected)
+}
+
+fn check_known(java: &Java<'_>, jdk: &Jdk, report: &Value) -> Checked {
+    let (printed, found) = (java.printed("stdout"), sums(report));
+    let expected = check_rows(&printed, &found)?;
+    let least = if jdk.version < 22 { 15 } else { 17 };
     ensure(expected == least && printed.contains("forked true"), || {
         printed.clone()
     })?;

@@ -69,6 +69,24 @@ pub const TERMINAL: &[Requirement] = &[Requirement {
     packages: &["tmux"],
 }];
 
+/// What takes the place of the C library's allocator in a test.
+pub const ALLOCATOR: &[Requirement] = &[Requirement {
+    name: "libjemalloc.so.2",
+    purpose: "is an allocator that tests preload",
+    is_there: || {
+        let folders = [
+            "/usr/lib",
+            "/usr/lib/x86_64-linux-gnu",
+            "/usr/lib/aarch64-linux-gnu",
+        ];
+        let mut files = folders
+            .map(|of| Path::new(of).join("libjemalloc.so.2"))
+            .into_iter();
+        files.any(|file| file.exists())
+    },
+    packages: &["libjemalloc2"],
+}];
+
 /// What counts instructions and watches memory.
 pub const VALGRIND: &[Requirement] = &[Requirement {
     name: "valgrind",

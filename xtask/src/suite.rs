@@ -14,7 +14,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::jvm::JvmTestOptions;
-use crate::requirements::{self, BUILD, FORMATS, GIT, GRADLE, PAGES, PIP, Requirement};
+use crate::requirements::{self, ALLOCATOR, BUILD, FORMATS, GIT, GRADLE, PAGES, PIP, Requirement};
 use crate::requirements::{TERMINAL, VALGRIND};
 use crate::workspace_compiler::WorkspaceCompiler;
 use crate::{
@@ -132,7 +132,7 @@ impl TestPart {
         match self {
             TestPart::Lint => &[BUILD, GIT],
             TestPart::Unit | TestPart::Arm64 => &[BUILD, PIP],
-            TestPart::Jvm(_) => &[BUILD, PIP, TERMINAL],
+            TestPart::Jvm(_) => &[BUILD, PIP, TERMINAL, ALLOCATOR],
             TestPart::Pages => &[BUILD, PAGES],
             TestPart::Formats => &[BUILD, PAGES, FORMATS, PIP],
             TestPart::Fleet | TestPart::Models => &[BUILD],

@@ -139,6 +139,13 @@ impl LivingBlocks {
         }
     }
 
+    /// A block was allocated, and is released already: another block may have its address.
+    pub fn count_released(&self, context: Option<ContextId>, bytes: u64) {
+        if let (Some(table), None) = (self.0.get(), context) {
+            table.add_total(TotalKind::NoContext, bytes);
+        }
+    }
+
     /// The block at this address is about to be released. `None`: it is not in the table.
     pub fn remove_block(&self, address: usize) -> Option<ReleasedBlock> {
         let table = self.0.get()?;

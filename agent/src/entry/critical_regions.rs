@@ -1,7 +1,10 @@
-//! Critical regions of native code (`GetPrimitiveArrayCritical`, `GetStringCritical`), with `events=native`.
+//! Critical regions of native code, with `events=native`: `GetPrimitiveArrayCritical`, `GetStringCritical`, `dlopen` and `dlclose`.
 //!
 //! Within a region, a thread must not call the VM. Memory that it allocates there is held back and recorded when the region ends:
 //! the same native method still runs, so the context is the same.
+//!
+//! `dlopen` and `dlclose` run functions of libraries while they hold the linker's lock. A thread of the VM may wait for that lock
+//! in a state for which a safepoint waits.
 #![allow(
     unsafe_code,
     reason = "functions of the JNI table, and those that they replace"
@@ -14,7 +17,7 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 use jvmti_bindings::sys::jni::{JNIEnv, JNINativeInterface_, jboolean, jchar, jint, jobject};
 
 use crate::counting::living_blocks::MemoryBlock;
-use crate::entry::native_methods::{record_block, release_block};
+use crate::entry::native_methods::record_held_block;
 use crate::session::Agent;
 use crate::thread::event_kind::EventKind;
 
@@ -33,8 +36,9 @@ thread_local! {
 /// A block that a thread allocated within a region.
 struct HeldBlock {
     kind: &'static EventKind,
-    block: MemoryBlock,
-    is_released: bool,
+    bytes: u64,
+    /// What is not released.
+    living: Option<MemoryBlock>,
 }
 
 /// Replaces the functions, for good.
@@ -62,14 +66,13 @@ pub fn is_inside() -> bool {
 
 /// Holds a block back until the region ends. `false`: there is no room.
 pub fn hold_block(kind: &'static EventKind, block: MemoryBlock) -> bool {
-    let held = HELD.try_with(|held| {
-        let mut held = held.borrow_mut();
+    let held = with_held(|held| {
         let has_room = held.len() < MAX_HELD;
         if has_room {
             held.push(HeldBlock {
                 kind,
-                block,
-                is_released: false,
+                bytes: block.bytes,
+                living: Some(block),
             });
         }
         has_room
@@ -77,15 +80,48 @@ pub fn hold_block(kind: &'static EventKind, block: MemoryBlock) -> bool {
     held.unwrap_or(false)
 }
 
-/// The thread releases memory within the region.
-pub fn note_release(address: usize) {
-    let _ = HELD.try_with(|held| {
-        let mut held = held.borrow_mut();
-        let mut living = held.iter_mut().filter(|held| !held.is_released);
-        if let Some(held) = living.find(|held| held.block.address == address) {
-            held.is_released = true;
+/// The thread releases memory within the region. `None`: the block is not held back.
+pub fn release_held(address: usize) -> Option<HeldRelease> {
+    with_held(|held| {
+        let is_block = |of: &HeldBlock| of.living.is_some_and(|block| block.address == address);
+        let index = held.iter().position(is_block)?;
+        let block = held.get_mut(index)?.living.take()?;
+        Some(HeldRelease { index, block })
+    })?
+}
+
+/// A block that was released within the region, which [`restore_held`] takes if the release failed.
+pub struct HeldRelease {
+    index: usize,
+    block: MemoryBlock,
+}
+
+/// The block was not released after all, or only its first `without` bytes were: the rest lives.
+pub fn restore_held(released: &HeldRelease, without: u64) {
+    let MemoryBlock { address, bytes } = released.block;
+    let rest = MemoryBlock {
+        address: address.saturating_add(without as usize),
+        bytes: bytes.saturating_sub(without),
+    };
+    with_held(|held| {
+        if let Some(held) = held.get_mut(released.index) {
+            held.living = (without == 0 || rest.bytes > 0).then_some(rest);
         }
     });
+}
+
+/// `None`: the thread ends, or its list is in use.
+fn with_held<T>(body: impl FnOnce(&mut Vec<HeldBlock>) -> T) -> Option<T> {
+    let outcome = HELD.try_with(|held| held.try_borrow_mut().ok().map(|mut held| body(&mut held)));
+    outcome.ok().flatten()
+}
+
+/// Runs a function of the linker. `find_env` is called after it.
+pub fn run_linker<T>(find_env: fn() -> Option<*mut JNIEnv>, body: impl FnOnce() -> T) -> T {
+    DEPTH.set(DEPTH.get() + 1);
+    let outcome = body();
+    end_region(find_env);
+    outcome
 }
 
 fn begin_region(content: *const c_void) {
@@ -94,22 +130,24 @@ fn begin_region(content: *const c_void) {
     }
 }
 
-fn end_region(env: *mut JNIEnv) {
+/// Without an environment, the blocks have no context.
+fn end_region(find_env: impl FnOnce() -> Option<*mut JNIEnv>) {
     DEPTH.set(DEPTH.get().saturating_sub(1));
     if DEPTH.get() > 0 {
         return;
     }
-    let held = HELD.try_with(RefCell::take).unwrap_or_default();
+    let held = with_held(std::mem::take).unwrap_or_default();
+    if held.is_empty() {
+        return;
+    }
+    let env = find_env();
     for HeldBlock {
         kind,
-        block,
-        is_released,
+        bytes,
+        living,
     } in held
     {
-        record_block(env, kind, block);
-        if is_released {
-            release_block(block.address);
-        }
+        record_held_block(env, (kind, bytes), living);
     }
 }
 
@@ -142,7 +180,7 @@ unsafe extern "system" fn release_array(
     if let Some(original) = original() {
         // SAFETY: called as native code has called this function.
         unsafe { (original.ReleasePrimitiveArrayCritical)(env, array, content, mode) };
-        end_region(env);
+        end_region(|| Some(env));
     }
 }
 
@@ -164,6 +202,73 @@ unsafe extern "system" fn release_string(env: *mut JNIEnv, string: jobject, cont
     if let Some(original) = original() {
         // SAFETY: called as native code has called this function.
         unsafe { (original.ReleaseStringCritical)(env, string, content) };
-        end_region(env);
+        end_region(|| Some(env));
+    }
+}
+
+#[cfg(test)]
+mod critical_regions_tests {
+    use super::*;
+    use crate::events::native_memory::MALLOC;
+
+    fn hold(address: usize, bytes: u64) {
+        assert!(hold_block(&MALLOC, MemoryBlock { address, bytes }));
+    }
+
+    /// Allocated bytes, and address and bytes of what lives.
+    fn take_blocks() -> Vec<(u64, Option<(usize, u64)>)> {
+        let held = with_held(std::mem::take).unwrap_or_default();
+        let living = |of: &HeldBlock| of.living.map(|block| (block.address, block.bytes));
+        held.iter().map(|of| (of.bytes, living(of))).collect()
+    }
+
+    #[test]
+    fn released_blocks_live_only_if_the_release_failed() {
+        for (address, bytes) in [(16, 1), (32, 2), (16, 3)] {
+            hold(address, bytes);
+        }
+        assert!(release_held(48).is_none());
+        let first = release_held(16).unwrap();
+        let second = release_held(32).unwrap();
+        restore_held(&second, 0);
+        assert_eq!(
+            take_blocks(),
+            [(1, None), (2, Some((32, 2))), (3, Some((16, 3)))]
+        );
+        // The region has ended: nothing is held.
+        restore_held(&first, 0);
+        assert!(take_blocks().is_empty());
+    }
+
+    #[test]
+    fn blocks_at_one_address_are_released_in_turn() {
+        hold(16, 1);
+        assert!(release_held(16).is_some());
+        hold(16, 2);
+        assert!(release_held(16).is_some());
+        assert!(release_held(16).is_none());
+        assert_eq!(take_blocks(), [(1, None), (2, None)]);
+    }
+
+    #[test]
+    fn the_rest_of_a_mapping_lives() {
+        hold(4096, 8192);
+        restore_held(&release_held(4096).unwrap(), 4096);
+        assert!(release_held(4096).is_none());
+        let rest = release_held(8192).unwrap();
+        assert_eq!((rest.block.address, rest.block.bytes), (8192, 4096));
+        restore_held(&rest, 4096);
+        assert_eq!(take_blocks(), [(8192, None)]);
+    }
+
+    #[test]
+    fn the_list_in_use_holds_nothing_more() {
+        let block = MemoryBlock {
+            address: 16,
+            bytes: 1,
+        };
+        let is_held = with_held(|_| hold_block(&MALLOC, block));
+        assert_eq!(is_held, Some(false));
+        assert_eq!(with_held(|_| release_held(16).is_none()), Some(true));
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! The agent puts the functions here into the libraries' tables of imported functions (`memory::library_imports`). They call the
 //! C library, and report the memory under the Java context of the calling thread. The VM's own library keeps its functions, apart
-//! from `dlsym`: the VM looks a function up after it has loaded a library.
+//! from those of the linker: the VM looks a function up with `dlsym` after it has loaded a library.
 //!
 //! A thread may allocate at any moment, so the context is only asked for if the thread runs native code outside of the VM. Other
 //! memory has no context. In critical regions, it is asked for later. A child process that was forked records nothing: another thread may have held a lock.
@@ -11,7 +11,8 @@
     reason = "functions that libraries call in place of those of the C library"
 )]
 
-use std::ffi::{c_char, c_int, c_void};
+use std::arch::naked_asm;
+use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
@@ -22,17 +23,16 @@ use lucce_jvmti::thread_allocation::VmThread;
 use lucce_jvmti::thread_state::ThreadStateReader;
 
 use crate::counting::living_blocks::{MemoryBlock, ReleasedBlock};
-use crate::entry::critical_regions;
-use crate::entry::native_methods::{record_block, release_block, restore_block};
+use crate::entry::critical_regions::{self, HeldRelease};
+use crate::entry::native_methods::{record_held_block, release_block, restore_block};
 use crate::events::native_memory::{MALLOC, MMAP};
 use crate::memory::address_space::PAGE;
 use crate::memory::library_imports::{ReplacedImport, replace_in_new_libraries};
 use crate::options::LogLevel;
-use crate::session::guard::guard_event;
 use crate::session::{Agent, holders_request};
 use crate::thread::event_kind::EventKind;
 
-/// Libraries whose functions stay: the C library, the dynamic linker and other allocators' surroundings, the JDK's libraries that
+/// Libraries whose functions stay: the C library, the dynamic linker and their surroundings, the JDK's libraries that
 /// the VM calls from any state, and the one whose mappings are counted as mapped files. Beginnings of file names.
 const UNTOUCHED: [&str; 15] = [
     "ld-",
@@ -58,15 +58,18 @@ static THREAD_STATE: OnceLock<ThreadStateReader> = OnceLock::new();
 static SAME_PROCESS: AtomicPtr<AtomicUsize> = AtomicPtr::new(std::ptr::null_mut());
 
 /// All functions, with their present addresses.
-static IMPORTS: OnceLock<[ReplacedImport; 10]> = OnceLock::new();
-static VM_IMPORTS: OnceLock<[ReplacedImport; 1]> = OnceLock::new();
+static IMPORTS: OnceLock<[ReplacedImport; 13]> = OnceLock::new();
+static VM_IMPORTS: OnceLock<[ReplacedImport; 3]> = OnceLock::new();
 
-fn imports() -> &'static [ReplacedImport] {
-    let import = |name, original: *const (), replacement: *const ()| ReplacedImport {
+fn import(name: &'static CStr, original: *const (), replacement: *const ()) -> ReplacedImport {
+    ReplacedImport {
         name,
         original: original as usize,
         replacement: replacement as usize,
-    };
+    }
+}
+
+fn imports() -> &'static [ReplacedImport] {
     IMPORTS.get_or_init(|| {
         [
             import(c"malloc", libc::malloc as *const (), malloc as *const ()),
@@ -91,17 +94,26 @@ fn imports() -> &'static [ReplacedImport] {
                 libc::memalign as *const (),
                 memalign as *const (),
             ),
+            // Since glibc 2.26.
+            import(
+                c"reallocarray",
+                // SAFETY: looks for a function in all libraries.
+                unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"reallocarray".as_ptr()) }.cast(),
+                reallocarray as *const (),
+            ),
+            import(c"dlopen", libc::dlopen as *const (), dlopen as *const ()),
+            import(c"dlclose", libc::dlclose as *const (), dlclose as *const ()),
         ]
     })
 }
 
 fn vm_imports() -> &'static [ReplacedImport] {
     VM_IMPORTS.get_or_init(|| {
-        [ReplacedImport {
-            name: c"dlsym",
-            original: libc::dlsym as *const () as usize,
-            replacement: dlsym as *const () as usize,
-        }]
+        [
+            import(c"dlsym", libc::dlsym as *const (), dlsym as *const ()),
+            import(c"dlopen", libc::dlopen as *const (), dlopen as *const ()),
+            import(c"dlclose", libc::dlclose as *const (), dlclose as *const ()),
+        ]
     })
 }
 
@@ -206,14 +218,7 @@ fn record_memory(kind: &'static EventKind, address: *mut c_void, bytes: usize) {
     if critical_regions::is_inside() && critical_regions::hold_block(kind, block) {
         return;
     }
-    keep_errno(|| match find_env() {
-        Some(env) => record_block(env, kind, block),
-        None => guard_event(NATIVE.mask_bit, |agent| {
-            let parts = agent.counting_parts();
-            let living = &agent.counting.living_blocks;
-            living.add_block(parts, (None, kind), block);
-        }),
-    });
+    keep_errno(|| record_held_block(find_env(), (kind, block.bytes), Some(block)));
 }
 
 /// The current thread's environment. `None`: the VM does not know the thread, or the thread is inside the VM.
@@ -225,20 +230,33 @@ fn find_env() -> Option<*mut JNIEnv> {
     may_call.then_some(env)
 }
 
-fn release_memory(address: *mut c_void) -> Option<ReleasedBlock> {
+/// What [`restore_memory`] takes if the release failed.
+enum ReleasedMemory {
+    Listed(ReleasedBlock),
+    Held(HeldRelease),
+}
+
+fn release_memory(address: *mut c_void) -> Option<ReleasedMemory> {
     if address.is_null() || !is_same_process() {
         return None;
     }
-    if critical_regions::is_inside() {
-        critical_regions::note_release(address as usize);
+    let address = address as usize;
+    let listed = keep_errno(|| release_block(address));
+    match critical_regions::is_inside() {
+        // A listed block at the address of one that is held back was released where the agent saw nothing.
+        true => critical_regions::release_held(address).map(ReleasedMemory::Held),
+        false => None,
     }
-    keep_errno(|| release_block(address as usize))
+    .or(listed.map(ReleasedMemory::Listed))
 }
 
-fn restore_memory(released: Option<ReleasedBlock>, without: usize) {
-    if released.is_some() {
-        keep_errno(|| restore_block(released, without as u64));
-    }
+fn restore_memory(released: Option<ReleasedMemory>, without: usize) {
+    let without = without as u64;
+    keep_errno(|| match released {
+        Some(ReleasedMemory::Listed(block)) => restore_block(Some(block), without),
+        Some(ReleasedMemory::Held(block)) => critical_regions::restore_held(&block, without),
+        None => {}
+    });
 }
 
 unsafe extern "C" fn malloc(bytes: usize) -> *mut c_void {
@@ -253,6 +271,18 @@ unsafe extern "C" fn calloc(count: usize, size: usize) -> *mut c_void {
     let address = unsafe { libc::calloc(count, size) };
     record_memory(&MALLOC, address, count.saturating_mul(size));
     address
+}
+
+unsafe extern "C" fn reallocarray(old: *mut c_void, count: usize, size: usize) -> *mut c_void {
+    match count.checked_mul(size) {
+        // SAFETY: called as the library has called this function.
+        Some(bytes) => unsafe { realloc(old, bytes) },
+        None => {
+            // SAFETY: the current thread's own variable.
+            unsafe { *libc::__errno_location() = libc::ENOMEM };
+            std::ptr::null_mut()
+        }
+    }
 }
 
 unsafe extern "C" fn realloc(old: *mut c_void, bytes: usize) -> *mut c_void {
@@ -355,4 +385,97 @@ unsafe extern "C" fn dlsym(library: *mut c_void, name: *const c_char) -> *mut c_
     }
     // SAFETY: called as the VM has called this function.
     unsafe { libc::dlsym(library, name) }
+}
+
+/// A library loads another one.
+///
+/// The linker searches a bare name where the caller's library says. Such a call goes on to the linker as if this function were
+/// not there.
+#[unsafe(naked)]
+unsafe extern "C" fn dlopen(path: *const c_char, flags: c_int) -> *mut c_void {
+    #[cfg(target_arch = "x86_64")]
+    naked_asm!(
+        "push rdi",
+        "push rsi",
+        "sub rsp, 8",
+        "call {depends_on_caller}",
+        "add rsp, 8",
+        "pop rsi",
+        "pop rdi",
+        "test eax, eax",
+        "jz {load_file}",
+        "jmp qword ptr [rip + {original}@GOTPCREL]",
+        depends_on_caller = sym depends_on_caller,
+        load_file = sym load_file,
+        original = sym libc::dlopen,
+    );
+    #[cfg(target_arch = "aarch64")]
+    naked_asm!(
+        "stp x29, x30, [sp, #-32]!",
+        "stp x0, x1, [sp, #16]",
+        "bl {depends_on_caller}",
+        "mov w9, w0",
+        "ldp x0, x1, [sp, #16]",
+        "ldp x29, x30, [sp], #32",
+        "cbnz w9, 2f",
+        "b {load_file}",
+        "2: b {original}",
+        depends_on_caller = sym depends_on_caller,
+        load_file = sym load_file,
+        original = sym libc::dlopen,
+    );
+}
+
+/// 1: what `dlopen` loads depends on the library that calls it, or this process records nothing.
+unsafe extern "C" fn depends_on_caller(path: *const c_char) -> c_int {
+    if path.is_null() || !is_same_process() {
+        return 1;
+    }
+    // SAFETY: the caller of `dlopen` passes a text.
+    let path = unsafe { CStr::from_ptr(path) }.to_bytes();
+    // `$ORIGIN` is the folder of the caller.
+    c_int::from(!path.contains(&b'/') || path.contains(&b'$'))
+}
+
+unsafe extern "C" fn load_file(path: *const c_char, flags: c_int) -> *mut c_void {
+    // SAFETY: called as the library has called `dlopen`.
+    let load = || unsafe { libc::dlopen(path, flags) };
+    critical_regions::run_linker(find_env, load)
+}
+
+unsafe extern "C" fn dlclose(library: *mut c_void) -> c_int {
+    // SAFETY: called as the library has called this function.
+    let close = || unsafe { libc::dlclose(library) };
+    match is_same_process() {
+        true => critical_regions::run_linker(find_env, close),
+        false => close(),
+    }
+}
+
+#[cfg(test)]
+mod library_calls_tests {
+    use super::*;
+
+    #[test]
+    fn only_paths_of_files_do_not_depend_on_the_caller() {
+        let word = Box::leak(Box::new(AtomicUsize::new(1)));
+        SAME_PROCESS.store(word, Ordering::Release);
+        // SAFETY: texts, or null.
+        let depends = |path: *const c_char| unsafe { depends_on_caller(path) };
+        for path in [c"/usr/lib/libfirst.so", c"./libfirst.so"] {
+            assert_eq!(depends(path.as_ptr()), 0, "{path:?}");
+        }
+        for path in [c"libfirst.so", c"", c"$ORIGIN/libfirst.so"] {
+            assert_eq!(depends(path.as_ptr()), 1, "{path:?}");
+        }
+        assert_eq!(depends(std::ptr::null()), 1);
+        // SAFETY: a path of no file, a bare name, and the program itself.
+        let load = |path| unsafe { dlopen(path, libc::RTLD_NOW) };
+        assert!(load(c"/no/such/library.so".as_ptr()).is_null());
+        assert!(load(c"no-such-library.so".as_ptr()).is_null());
+        let program = load(std::ptr::null());
+        assert!(!program.is_null());
+        // SAFETY: the handle from before.
+        assert_eq!(unsafe { dlclose(program) }, 0);
+    }
 }

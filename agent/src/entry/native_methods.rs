@@ -13,7 +13,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use jvmti_bindings::sys::jni::{JNIEnv, jint, jlong, jmethodID, jobject};
 use jvmti_bindings::sys::jvmti as ti;
+use lucce_callgraph::ContextId;
 use lucce_instrument::kinds::NATIVE;
+use lucce_jvmti::JniEnvironment;
 
 use crate::counting::living_blocks::{MemoryBlock, ReleasedBlock};
 use crate::events::native_memory::{self, MAPPED_FILE, UNSAFE};
@@ -135,32 +137,53 @@ fn original(of: &AtomicUsize) -> usize {
 
 /// The current thread has allocated memory.
 pub fn record_block(env: *mut JNIEnv, kind: &'static EventKind, block: MemoryBlock) {
-    if block.address == 0 {
-        return;
+    if block.address != 0 {
+        record_held_block(Some(env), (kind, block.bytes), Some(block));
     }
+}
+
+/// The current thread has allocated memory, of which a part may still live. Without an environment, the context is unknown.
+pub fn record_held_block(
+    env: Option<*mut JNIEnv>,
+    (kind, bytes): (&'static EventKind, u64),
+    living: Option<MemoryBlock>,
+) {
     guard_event(NATIVE.mask_bit, |agent| {
-        let (parts, env) = (agent.counting_parts(), agent.core.jni_env(env));
-        // The program may have one while it allocates.
-        let thrown = match env.has_exception() {
-            true => env.take_exception(),
-            false => ptr::null_mut(),
-        };
-        let what = (kind, block.bytes);
-        let context = match agent.core.is_hookless() {
-            true => hookless::native_memory::count_allocation(parts, env, what),
-            false => {
-                let own = current_state(agent.thread_parts(), env);
-                own.get()
-                    .and_then(|state| native_memory::count_allocation(parts, env, state, what))
-            }
-        };
-        if !thrown.is_null() {
-            env.throw_exception(thrown);
-            env.delete_local(thrown);
+        let env = env.map(|env| agent.core.jni_env(env));
+        let context = env.and_then(|env| count_allocation(agent, env, (kind, bytes)));
+        let blocks = &agent.counting.living_blocks;
+        match living {
+            Some(block) => blocks.add_block(agent.counting_parts(), (context, kind), block),
+            None => blocks.count_released(context, bytes),
         }
-        let living = &agent.counting.living_blocks;
-        living.add_block(parts, (context, kind), block);
     });
+}
+
+/// `None`: the context is unknown.
+fn count_allocation(
+    agent: &'static Agent,
+    env: JniEnvironment,
+    what: (&'static EventKind, u64),
+) -> Option<ContextId> {
+    let parts = agent.counting_parts();
+    // The program may have one while it allocates.
+    let thrown = match env.has_exception() {
+        true => env.take_exception(),
+        false => ptr::null_mut(),
+    };
+    let context = match agent.core.is_hookless() {
+        true => hookless::native_memory::count_allocation(parts, env, what),
+        false => {
+            let own = current_state(agent.thread_parts(), env);
+            own.get()
+                .and_then(|state| native_memory::count_allocation(parts, env, state, what))
+        }
+    };
+    if !thrown.is_null() {
+        env.throw_exception(thrown);
+        env.delete_local(thrown);
+    }
+    context
 }
 
 /// The memory at this address is about to be released, also while nothing is counted.

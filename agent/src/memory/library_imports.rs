@@ -6,9 +6,12 @@
 //! ```text
 //! PT_DYNAMIC ─► relocations (JUMP_SLOT, GLOB_DAT) ─► name of the symbol, slot ─► address of the function
 //! ```
-//! A slot changes only if it leads to the expected function or is not bound yet. So a library with another allocator keeps it. A slot
-//! may lie in pages that the linker has made read-only. They become read-only again. If they are writable, the linker may still be
-//! at work, and they stay so.
+//! A slot changes only if it leads to the expected function or is not bound yet. So a library with another allocator keeps it. A
+//! library that defines one of the functions is an allocator: its slots stay.
+//!
+//! Another thread may load a library meanwhile. The linker lists it first, relocates it, and then makes the pages of `PT_GNU_RELRO`
+//! read-only. Slots that are not relocated, or whose pages the linker is going to protect, wait for a later pass. Pages that are
+//! read-only become so again.
 #![allow(
     unsafe_code,
     reason = "reads tables of the dynamic linker and writes to slots of libraries"
@@ -70,10 +73,22 @@ struct Relocation {
 }
 
 /// One thread at a time changes the protection of pages.
-static REPLACING: WatchedMutex<()> = WatchedMutex::new(());
+static REPLACING: WatchedMutex<RepeatedPasses> = WatchedMutex::new(RepeatedPasses {
+    loads: 0,
+    passes: 0,
+});
 
-/// Number of times that a library was loaded, when the slots were replaced last.
+/// Passes since a library was loaded last.
+struct RepeatedPasses {
+    loads: usize,
+    passes: usize,
+}
+
+/// Number of times that a library was loaded, before the last pass that left no slot for later.
 static LOADS_SEEN: AtomicUsize = AtomicUsize::new(0);
+
+/// Maximum number of passes that leave a slot for later while no library is loaded.
+const MAX_REPEATED: usize = 100;
 
 /// Replaces functions in all loaded libraries, if a library was loaded since the last call.
 pub fn replace_in_new_libraries(selection: ImportSelection) {
@@ -81,16 +96,30 @@ pub fn replace_in_new_libraries(selection: ImportSelection) {
     // SAFETY: the function is called with this variable, before this call returns.
     unsafe { libc::dl_iterate_phdr(Some(read_load_count), (&raw mut loads).cast()) };
     // Relaxed: a later call sees what an earlier one missed.
-    if loads == LOADS_SEEN.swap(loads, Ordering::Relaxed) {
+    if loads == LOADS_SEEN.load(Ordering::Relaxed) {
         return;
     }
-    let _alone = REPLACING.lock();
-    let mut pass = ReplacingPass {
-        selection,
-        writable: None,
-    };
+    let mut repeated = REPLACING.lock();
+    // Another thread may have done it meanwhile.
+    if loads == LOADS_SEEN.load(Ordering::Relaxed) {
+        return;
+    }
+    let mut pass = ReplacingPass::new(selection);
     // SAFETY: the function is called with this variable, before this call returns.
     unsafe { libc::dl_iterate_phdr(Some(replace_in_object), (&raw mut pass).cast()) };
+    if pass.is_complete || !repeated.may_repeat(loads) {
+        LOADS_SEEN.store(loads, Ordering::Relaxed);
+    }
+}
+
+impl RepeatedPasses {
+    fn may_repeat(&mut self, loads: usize) -> bool {
+        if self.loads != loads {
+            *self = RepeatedPasses { loads, passes: 0 };
+        }
+        self.passes += 1;
+        self.passes < MAX_REPEATED
+    }
 }
 
 unsafe extern "C" fn read_load_count(
@@ -107,6 +136,18 @@ struct ReplacingPass {
     selection: ImportSelection,
     /// The writable addresses, read when the first slot is to be changed.
     writable: Option<Vec<Range<usize>>>,
+    /// No slot waits for a later pass.
+    is_complete: bool,
+}
+
+impl ReplacingPass {
+    fn new(selection: ImportSelection) -> ReplacingPass {
+        ReplacingPass {
+            selection,
+            writable: None,
+            is_complete: true,
+        }
+    }
 }
 
 /// While it runs, the linker unloads no library.
@@ -126,6 +167,7 @@ unsafe extern "C" fn replace_in_object(
     let imports = (pass.selection)(file);
     if !imports.is_empty()
         && let Some(object) = LoadedObject::new(info)
+        && !object.defines_any(imports)
     {
         object.replace_imports(pass, imports);
     }
@@ -143,6 +185,8 @@ struct ImportedSymbol<'t> {
 struct LoadedObject {
     base: usize,
     addresses: Range<usize>,
+    /// Pages that the linker makes read-only when it has relocated the library.
+    protected: Range<usize>,
     symbols: usize,
     texts: usize,
     /// Relocations: address and bytes.
@@ -158,6 +202,12 @@ impl LoadedObject {
         let loaded = headers.iter().filter(|of| of.p_type == libc::PT_LOAD);
         let end = loaded.map(|of| (of.p_vaddr + of.p_memsz) as usize).max()?;
         let addresses = base..base.checked_add(end)?;
+        let protected = headers.iter().find(|of| of.p_type == libc::PT_GNU_RELRO);
+        let protected = protected.map_or(0..0, |of| {
+            let start = base + of.p_vaddr as usize;
+            let end = start + of.p_memsz as usize;
+            first_of_page(start)..first_of_page(end)
+        });
         let dynamic = headers.iter().find(|of| of.p_type == libc::PT_DYNAMIC)?;
         let first = base + dynamic.p_vaddr as usize;
         let count = dynamic.p_memsz as usize / size_of::<DynamicEntry>();
@@ -183,10 +233,22 @@ impl LoadedObject {
         Some(LoadedObject {
             base,
             addresses,
+            protected,
             symbols: address(DT_SYMTAB)?,
             texts: address(DT_STRTAB)?,
             tables: [table(DT_JMPREL, DT_PLTRELSZ), table(DT_RELA, DT_RELASZ)],
         })
+    }
+
+    /// Whether it is the agent, whatever its file is called, or the allocator whose functions the agent calls. Neither may enter
+    /// itself through them.
+    fn defines_any(&self, imports: &[ReplacedImport]) -> bool {
+        let functions = imports
+            .iter()
+            .flat_map(|import| [import.original, import.replacement]);
+        functions
+            .into_iter()
+            .any(|function| self.addresses.contains(&function))
     }
 
     fn replace_imports(&self, pass: &mut ReplacingPass, imports: &[ReplacedImport]) {
@@ -240,16 +302,25 @@ impl LoadedObject {
         let slot = unsafe { AtomicUsize::from_ptr(at) };
         // Acquire: pairs with the linker's write of the address.
         let found = slot.load(Ordering::Acquire);
+        // An offset in the library, or nothing yet.
+        if found < self.addresses.len() {
+            pass.is_complete = false;
+            return;
+        }
         let is_unbound = may_be_unbound && self.addresses.contains(&found);
         if found != import.original && !is_unbound {
             return;
         }
         let writable = pass.writable.get_or_insert_with(read_writable_ranges);
         let is_writable = writable.iter().any(|range| range.contains(&address));
-        let page = (address & !(PAGE - 1)) as *mut c_void;
+        if is_writable && self.protected.contains(&address) {
+            pass.is_complete = false;
+            return;
+        }
+        let page = first_of_page(address) as *mut c_void;
         let protect = |protection| {
             // SAFETY: a page of the object with slots, whose content stays.
-            unsafe { libc::mprotect(page, PAGE, protection) == 0 }
+            unsafe { libc::mprotect(page, page_bytes(), protection) == 0 }
         };
         if is_writable || protect(libc::PROT_READ | libc::PROT_WRITE) {
             // Release: a thread that calls the replacement sees what it uses.
@@ -259,6 +330,17 @@ impl LoadedObject {
             }
         }
     }
+}
+
+fn first_of_page(address: usize) -> usize {
+    address & !(page_bytes() - 1)
+}
+
+/// 4,096, or more on some ARM machines.
+fn page_bytes() -> usize {
+    // SAFETY: reads a constant of the system.
+    let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    usize::try_from(bytes).unwrap_or(PAGE).max(PAGE)
 }
 
 fn read_writable_ranges() -> Vec<Range<usize>> {
@@ -295,6 +377,7 @@ mod library_imports_tests {
         let object = LoadedObject {
             base: slot,
             addresses: slot..slot + size_of::<usize>(),
+            protected: 0..0,
             symbols: 0,
             texts: 0,
             tables: [(0, 0); 2],
@@ -304,10 +387,7 @@ mod library_imports_tests {
             original: 1_000,
             replacement: 2_000,
         };
-        let mut pass = ReplacingPass {
-            selection: |_| &[],
-            writable: None,
-        };
+        let mut pass = ReplacingPass::new(|_| &[]);
         let mut replace = |value, may_be_unbound| {
             OTHER.store(value, Ordering::Relaxed);
             object.replace_slot(&mut pass, slot, &import, may_be_unbound);
@@ -318,5 +398,56 @@ mod library_imports_tests {
         // Not bound yet: it leads back into the library.
         assert_eq!(replace(slot, true), 2_000);
         assert_eq!(replace(slot, false), slot);
+        assert!(pass.is_complete);
+    }
+
+    #[test]
+    fn a_slot_waits_for_the_linker() {
+        static SLOT: AtomicUsize = AtomicUsize::new(0);
+        let slot = (&raw const SLOT).addr();
+        let mut object = LoadedObject {
+            base: slot,
+            addresses: slot..slot + 100,
+            protected: slot..slot + 100,
+            symbols: 0,
+            texts: 0,
+            tables: [(0, 0); 2],
+        };
+        let import = ReplacedImport {
+            name: c"malloc",
+            original: 1_000,
+            replacement: 2_000,
+        };
+        let replace = |object: &LoadedObject, value| {
+            let mut pass = ReplacingPass::new(|_| &[]);
+            SLOT.store(value, Ordering::Relaxed);
+            object.replace_slot(&mut pass, slot, &import, true);
+            (SLOT.load(Ordering::Relaxed), pass.is_complete)
+        };
+        assert_eq!(replace(&object, 1_000), (1_000, false));
+        assert_eq!(replace(&object, slot), (slot, false));
+        object.protected = 0..0;
+        assert_eq!(replace(&object, 0), (0, false));
+        assert_eq!(replace(&object, 99), (99, false));
+        assert_eq!(replace(&object, 1_000), (2_000, true));
+        assert!(!object.defines_any(&[import]));
+        let original = slot + 1;
+        assert!(object.defines_any(&[ReplacedImport { original, ..import }]));
+        let replacement = original;
+        assert!(object.defines_any(&[ReplacedImport {
+            replacement,
+            ..import
+        }]));
+    }
+
+    #[test]
+    fn passes_repeat_up_to_a_limit() {
+        let mut repeated = RepeatedPasses {
+            loads: 0,
+            passes: 0,
+        };
+        let passes = (0..).take_while(|_| repeated.may_repeat(1)).count();
+        assert_eq!(passes, MAX_REPEATED - 1);
+        assert!(repeated.may_repeat(2));
     }
 }
