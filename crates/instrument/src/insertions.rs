@@ -603,3 +603,105 @@ pub fn unseen_inserts(
     }
     Ok(unseen)
 }
+
+#[cfg(test)]
+mod insertions_tests {
+    use lucce_options::{MethodSelection, ResourceRules};
+
+    use super::*;
+    use crate::class_analysis::{InstrumentationOptions, analyze_class};
+    use crate::kinds::OPEN;
+    use crate::kinds::open::plan_resources;
+    use crate::out_of_scope::plan_class_outside;
+
+    /// A class with the method `void method(Object o)` alone, whose loop begins at its first instruction:
+    /// `while (o != null) o = o;`
+    fn class_with_loop(class: &str, method: &str) -> Vec<u8> {
+        const LOOP: [u8; 10] = [0x2b, 0xc6, 0, 8, 0x2b, 0x4c, 0xa7, 0xff, 0xfa, 0xb1];
+        let mut bytes = vec![0xca, 0xfe, 0xba, 0xbe, 0, 0, 0, 49, 0, 8];
+        let texts = [
+            class,
+            "java/lang/Object",
+            method,
+            "(Ljava/lang/Object;)V",
+            "Code",
+        ];
+        for text in texts {
+            bytes.extend([1, 0, text.len() as u8]);
+            bytes.extend(text.bytes());
+        }
+        // The class, its superclass; public; no interfaces and fields; one public method.
+        bytes.extend([7, 0, 1, 7, 0, 2]);
+        bytes.extend([0, 1, 0, 6, 0, 7, 0, 0, 0, 0, 0, 1]);
+        bytes.extend([
+            0, 1, 0, 3, 0, 4, 0, 1, 0, 5, 0, 0, 0, 22, 0, 1, 0, 2, 0, 0, 0, 10,
+        ]);
+        bytes.extend(LOOP);
+        // No handlers, no attributes of the code and of the class.
+        bytes.extend([0, 0, 0, 0, 0, 0]);
+        bytes
+    }
+
+    fn plan_in_scope(class: &ClassFile<'_>, resources: &ResourceRules) -> ClassPlan<'static> {
+        let wants = InstrumentationOptions {
+            events: EventKindSet::default().with_kind(&OPEN),
+            idle: false,
+            trusted: false,
+            holds: &|_| true,
+            jdk_is_out_of_scope: false,
+            methods: &MethodSelection::default(),
+            resources,
+            calls_untracked: &|_| false,
+        };
+        let instrumentations = analyze_class(class, wants).unwrap();
+        plan_class(
+            class,
+            &instrumentations,
+            1,
+            1,
+            &|_| 0,
+            HookOptions::default(),
+        )
+    }
+
+    /// Returns the locals that the hooks at the method's entry report; `None`: the object's own field. There are no others.
+    fn locals_at_entry(plan: &ClassPlan<'_>) -> Vec<Option<u8>> {
+        let method = &plan.methods[&0];
+        assert_eq!(method.inserts, []);
+        let hooks = method.begin.iter().map(|insertion| match insertion {
+            CodeInsertion::MarkLocal { local, .. } => Some(*local),
+            CodeInsertion::MarkOwnField { .. } => None,
+            other => panic!("{other:?}"),
+        });
+        hooks.collect()
+    }
+
+    #[test]
+    fn hooks_at_the_entry_are_in_no_loop() {
+        let mut resources = ResourceRules::default();
+        resources.add_rules("a.B.open:shut").unwrap();
+        let bytes = class_with_loop("a/B", "shut");
+        let class = ClassFile::parse(&bytes).unwrap();
+        let closed = [Some(0), Some(1)];
+        assert_eq!(locals_at_entry(&plan_in_scope(&class, &resources)), closed);
+
+        let hooks = HookOptions {
+            kinds: EventKindSet::default().with_kind(&OPEN),
+            ..HookOptions::default()
+        };
+        let outside = plan_class_outside(&class, &|_| false, (hooks, &resources)).unwrap();
+        assert_eq!(locals_at_entry(&outside), closed);
+
+        let mut hookless = ClassPlan::default();
+        plan_resources(&mut hookless, &class, (&resources, false));
+        assert_eq!(locals_at_entry(&hookless), closed);
+    }
+
+    #[test]
+    fn a_signal_is_noted_once() {
+        let bytes = class_with_loop("reactor/core/publisher/FluxLoop", "onNext");
+        let class = ClassFile::parse(&bytes).unwrap();
+        let plan = plan_in_scope(&class, &ResourceRules::default());
+        assert_eq!(locals_at_entry(&plan), [None]);
+    }
+}
