@@ -46,18 +46,18 @@ struct FirstTag;
 /// Bytes of classes that threads are about to define.
 #[derive(Default)]
 struct ArrivingClasses {
-    bytes: FxHashMap<ArrivingClassKey, ArrivingClass>,
+    bytes: FxHashMap<ArrivingClassKey, DefinitionBytes>,
     arrived: u64,
 }
 
-struct ArrivingClass {
+struct DefinitionBytes {
     bytes: u32,
     /// Position in the order of arrival.
     position: u64,
 }
 
 impl ArrivingClasses {
-    fn insert(&mut self, class: ArrivingClassKey, bytes: u32) {
+    fn add_class(&mut self, class: ArrivingClassKey, bytes: u32) {
         if self.bytes.len() >= MAX_ARRIVING {
             let oldest = self.bytes.iter().min_by_key(|(_, class)| class.position);
             if let Some(key) = oldest.map(|(key, _)| *key) {
@@ -66,7 +66,8 @@ impl ArrivingClasses {
         }
         let position = self.arrived;
         self.arrived += 1;
-        self.bytes.insert(class, ArrivingClass { bytes, position });
+        self.bytes
+            .insert(class, DefinitionBytes { bytes, position });
     }
 }
 
@@ -145,7 +146,7 @@ impl ClassUnloads {
 
     /// The current thread is about to define a class with so many bytes.
     pub fn note_class_bytes(&self, class: ArrivingClassKey, bytes: u32) {
-        self.arriving.lock().insert(class, bytes);
+        self.arriving.lock().add_class(class, bytes);
     }
 
     /// The bytes of a class that the current thread has defined.
