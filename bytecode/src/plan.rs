@@ -62,7 +62,8 @@ pub struct NewField<'p> {
 pub struct MethodPlan<'p> {
     /// Runs once, before everything.
     pub entry: Option<EntryHook<'p>>,
-    /// Run once, behind the entry hook: [`CodeInsertion::Mark`], or [`CodeInsertion::MarkLocal`] for a parameter.
+    /// Run once, behind the entry hook: [`CodeInsertion::Mark`], [`CodeInsertion::MarkLocal`] for a parameter, or
+    /// [`CodeInsertion::MarkOwnField`].
     pub begin: Vec<CodeInsertion<'p>>,
     /// `lload N; invokestatic H(J)V` before every return instruction.
     pub exit: Option<HelperMethod<'p>>,

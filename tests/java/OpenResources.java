@@ -63,6 +63,23 @@ public class OpenResources {
         }
     }
 
+    /** Closes the first only: its loop begins at its first instruction. */
+    static final class Chain {
+        private final Chain next;
+
+        private Chain(Chain next) {
+            this.next = next;
+        }
+
+        static Chain link(Chain next) {
+            return new Chain(next);
+        }
+
+        static void unlink(Chain chain) {
+            while (chain != null) chain = chain.next;
+        }
+    }
+
     interface Action {
         void run() throws Exception;
     }
@@ -219,6 +236,12 @@ public class OpenResources {
 
     static void closeTaken(Pool pool) { pool.giveBack(1, pool.take(1)); }
 
+    static void leakFirst() {
+        Chain chain = null;
+        for (int i = 0; i < 3; i++) kept.add(chain = Chain.link(chain));
+        Chain.unlink(chain);
+    }
+
     /** Waits until the VM has collected what was dropped, and has reported it. */
     static void collect() throws Exception {
         for (int round = 0; round < 100; round++) {
@@ -329,6 +352,9 @@ public class OpenResources {
         expect("closed", "closeTaken", 3, "java.lang.Object");
         repeat(2, () -> leakTaken(pool));
         expect("open", "leakTaken", 2, "java.lang.Object");
+        leakFirst();
+        expect("open", "leakFirst", 2, "OpenResources$Chain");
+        expect("closed", "leakFirst", 1, "OpenResources$Chain");
         collect();
     }
 }

@@ -11,8 +11,8 @@ use crate::running::Running;
 use crate::{Test, test};
 
 const PROGRAM: &str = "OpenResources";
-const RESOURCES: &str =
-    "resource=OpenResources$Store.open:shut+OpenResources$Pool.take:OpenResources$Pool.giveBack";
+const RESOURCES: &str = "resource=OpenResources$Store.open:shut+OpenResources$Pool.take:OpenResources$Pool.giveBack+\
+    OpenResources$Chain.link:OpenResources$Chain.unlink";
 const POOLS: &str = "io.lucce.apps.pools.Pools";
 const JDKS: [u32; 2] = [17, 25];
 

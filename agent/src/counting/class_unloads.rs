@@ -20,7 +20,8 @@ use crate::memory::locks::WatchedMutex;
 const FIRST_COUNTERS: usize = 64;
 /// Number of blocks. Classes for which they have no counter are taken for living.
 const MAX_BLOCKS: usize = 15;
-/// Maximum number of classes between their class files and their definitions. Beyond it, all are forgotten.
+/// Maximum number of classes between their class files and their definitions. Beyond it, the oldest is forgotten, whose
+/// definition has failed: no thread needs that long.
 const MAX_ARRIVING: usize = 1 << 10;
 
 /// A class between its class file and its definition: the thread that defines it, and its name's hash.
@@ -34,7 +35,40 @@ pub struct ClassUnloads {
     /// Read without locks: the VM's thread that reports a tag may have locks of the VM.
     blocks: [OnceLock<&'static [EventCounter]>; MAX_BLOCKS],
     indices: WatchedMutex<UnloadIndices>,
-    arriving: WatchedMutex<FxHashMap<ArrivingClassKey, u32>>,
+    arriving: WatchedMutex<ArrivingClasses>,
+    /// Held from the question whether an object has a tag until it has one.
+    first_tag: WatchedMutex<FirstTag>,
+}
+
+#[derive(Default)]
+struct FirstTag;
+
+/// Bytes of classes that threads are about to define.
+#[derive(Default)]
+struct ArrivingClasses {
+    bytes: FxHashMap<ArrivingClassKey, DefinitionBytes>,
+    arrived: u64,
+}
+
+struct DefinitionBytes {
+    bytes: u32,
+    /// Position in the order of arrival.
+    position: u64,
+}
+
+impl ArrivingClasses {
+    fn add_class(&mut self, class: ArrivingClassKey, bytes: u32) {
+        if self.bytes.len() >= MAX_ARRIVING {
+            let oldest = self.bytes.iter().min_by_key(|(_, class)| class.position);
+            if let Some(key) = oldest.map(|(key, _)| *key) {
+                self.bytes.remove(&key);
+            }
+        }
+        let position = self.arrived;
+        self.arrived += 1;
+        self.bytes
+            .insert(class, DefinitionBytes { bytes, position });
+    }
 }
 
 #[derive(Default)]
@@ -80,6 +114,21 @@ impl ClassUnloads {
         }
     }
 
+    /// As [`ClassUnloads::follow_object`], if no thread has followed the loader before. Returns whether it was the first.
+    pub fn follow_loader(
+        &self,
+        core: &AgentCore,
+        (tags, loader): (Jvmti, jobject),
+        counter: (ContextId, EventTypeId),
+    ) -> bool {
+        let _first_tag = self.first_tag.lock();
+        let is_first = tags.get_tag(loader) == Ok(0);
+        if is_first {
+            self.follow_object(core, (tags, loader), counter, 0);
+        }
+        is_first
+    }
+
     /// The VM has unloaded the class or loader with this tag.
     pub fn count_unload(&self, tag: i64) {
         let index = (tag >> 32).checked_sub(1);
@@ -97,16 +146,13 @@ impl ClassUnloads {
 
     /// The current thread is about to define a class with so many bytes.
     pub fn note_class_bytes(&self, class: ArrivingClassKey, bytes: u32) {
-        let mut arriving = self.arriving.lock();
-        if arriving.len() >= MAX_ARRIVING {
-            arriving.clear();
-        }
-        arriving.insert(class, bytes);
+        self.arriving.lock().add_class(class, bytes);
     }
 
     /// The bytes of a class that the current thread has defined.
     pub fn take_class_bytes(&self, class: ArrivingClassKey) -> Option<u32> {
-        self.arriving.lock().remove(&class)
+        let arrived = self.arriving.lock().bytes.remove(&class);
+        arrived.map(|class| class.bytes)
     }
 
     /// Deletes all tags, when the agent leaves the VM.
@@ -193,5 +239,22 @@ mod class_unloads_tests {
         assert_eq!(unloads.take_class_bytes((1, 7)), Some(100));
         assert_eq!(unloads.take_class_bytes((1, 7)), None);
         assert_eq!(unloads.take_class_bytes((2, 7)), Some(200));
+    }
+
+    /// Definitions that fail leave their classes behind.
+    #[test]
+    fn failed_definitions_displace_no_class_of_another_thread() {
+        let unloads = ClassUnloads::default();
+        let failed = 2 * MAX_ARRIVING as u64;
+        for name in 0..failed {
+            unloads.note_class_bytes((1, name), 100);
+        }
+        unloads.note_class_bytes((2, 7), 200);
+        unloads.note_class_bytes((1, failed), 300);
+        assert_eq!(unloads.arriving.lock().bytes.len(), MAX_ARRIVING);
+        assert_eq!(unloads.take_class_bytes((2, 7)), Some(200));
+        assert_eq!(unloads.take_class_bytes((1, failed)), Some(300));
+        assert_eq!(unloads.take_class_bytes((1, failed - 1)), Some(100));
+        assert_eq!(unloads.take_class_bytes((1, 0)), None);
     }
 }

@@ -35,8 +35,11 @@ pub fn add_callbacks(callbacks: &mut ti::jvmtiEventCallbacks) {
 /// Enabled only for tags of open resources. No function of the VM may be called here.
 unsafe extern "system" fn object_free(_: *mut ti::jvmtiEnv, tag: jlong) {
     guard_callback((), |agent| {
-        let resources = &agent.counting.open_resources;
-        resources.collect_resource(&agent.core, ResourceNumber(tag));
+        // The log of a recording that has ended keeps what was open.
+        if agent.core.is_live() {
+            let resources = &agent.counting.open_resources;
+            resources.collect_resource(&agent.core, ResourceNumber(tag));
+        }
     });
 }
 

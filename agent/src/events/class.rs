@@ -137,8 +137,8 @@ impl DefinedClass {
         let (loader, _) = detail.split_once(' ')?;
         let add_type = |kind| agent.find_or_add_event_type(kind, "", loader);
         let unload = add_type(LOADER_UNLOADS.name)?;
-        unloads.follow_object(agent.core, (tags, self.loader), (number, unload), 0);
-        add_type(CLASS_LOADERS.name)
+        let is_first = unloads.follow_loader(agent.core, (tags, self.loader), (number, unload));
+        is_first.then(|| add_type(CLASS_LOADERS.name)).flatten()
     }
 }
 

@@ -218,7 +218,7 @@ impl SurvivalTracker {
 
     /// Deletes references, and compares what was read with the VM's answers.
     fn delete_unused(&self, agent: CountingParts<'_>, env: JniEnvironment) {
-        let unused = mem::take(&mut self.state.lock().unused);
+        let unused = self.state.lock().take_unused();
         for unused in unused {
             let weak = unused.weak as jobject;
             if unused.was_cleared
@@ -286,6 +286,11 @@ impl SurvivalState {
         }
         self.samples.push(sample);
         self.unused.reserve(self.samples.len());
+    }
+
+    /// The references to be deleted. The room for those of the next collection stays.
+    fn take_unused(&mut self) -> Vec<UnusedWeak> {
+        self.unused.drain(..).collect()
     }
 
     /// Counts what a collection has left alive.
@@ -411,6 +416,27 @@ mod survival_tests {
             let alive = &self.alive;
             self.state
                 .note_collection(self.counts, |weak| alive.contains(&weak));
+        }
+    }
+
+    #[test]
+    fn a_collection_allocates_nothing() {
+        let mut heap = TestHeap::new(4);
+        for round in 0..4 {
+            for object in 1..=100 {
+                heap.create(round * 100 + object, false);
+            }
+            let has_room = |heap: &TestHeap| {
+                let SurvivalState {
+                    samples, unused, ..
+                } = &heap.state;
+                unused.capacity() - unused.len() >= samples.len()
+            };
+            assert!(has_room(&heap));
+            heap.alive.retain(|weak| weak % 2 == 0);
+            heap.collect(1, 0);
+            assert_eq!(heap.state.take_unused().len(), 50);
+            assert!(has_room(&heap));
         }
     }
 

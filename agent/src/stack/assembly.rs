@@ -13,11 +13,10 @@ use std::sync::OnceLock;
 use lucce_callgraph::{ContextFrame, ContextId, MethodId};
 use lucce_instrument::CLASS_INITIALIZER;
 use lucce_instrument::assembly::is_signal_method;
-use rustc_hash::FxHashMap;
 
-use crate::memory::locks::WatchedMutex;
 use crate::registry::CodeRegistry;
 use crate::stack::StackParts;
+use crate::stack::context_memo::ContextMemo;
 use crate::stack::continuations::{FrameNames, unknown_caller};
 use crate::stack::tasks::{MarkerFrame, known_context};
 
@@ -25,14 +24,12 @@ use crate::stack::tasks::{MarkerFrame, known_context};
 const ASSEMBLED: (&str, &str) = ("java/lang/LucceRt$Tasks", "assembled");
 /// Maximum number of assemblies in a trace. An operator may assemble itself again without limit.
 const MOST_ASSEMBLIES: usize = 8;
-/// Maximum number of contexts of constructors that are kept. Others are decoded each time.
-const MOST_CONTEXTS: usize = 1 << 16;
 
 /// The contexts of assemblies.
 #[derive(Default)]
 pub struct AssemblyContexts {
     /// By the context of a constructor's frame, and its method.
-    known: WatchedMutex<FxHashMap<(ContextId, MethodId), ContextId>>,
+    known: ContextMemo,
     assembled: OnceLock<Option<MarkerFrame>>,
 }
 
@@ -53,17 +50,8 @@ pub fn assembly_context(
         return None;
     }
     let key = (context, constructor);
-    let known = agent.stack.assembly.known.lock().get(&key).copied();
-    if known.is_some() {
-        return known;
-    }
-    // Two threads may get here at once. Both compute the same context.
-    let assembled = find_assembly(agent, key)?;
-    let mut known = agent.stack.assembly.known.lock();
-    if known.len() < MOST_CONTEXTS {
-        known.insert(key, assembled);
-    }
-    Some(assembled)
+    let known = &agent.stack.assembly.known;
+    known.find_or_compute(key, || find_assembly(agent, key))
 }
 
 fn find_assembly(agent: StackParts<'_>, key: (ContextId, MethodId)) -> Option<ContextId> {

@@ -15,15 +15,14 @@
 //! of [`super::tasks`] comes between: the code that starts a coroutine is its origin, not its caller.
 //!
 //! If a continuation keeps no number, the trace ends with the frame [`UNKNOWN_CALLER`].
-use std::sync::{MutexGuard, OnceLock};
+use std::sync::OnceLock;
 
 use lucce_callgraph::{ContextFrame, ContextId, MethodId};
 use lucce_instrument::continuations::{CONTINUATION, RESUME, STARTS_COROUTINE};
-use rustc_hash::FxHashMap;
 
-use crate::memory::locks::WatchedMutex;
 use crate::registry::CodeRegistry;
 use crate::stack::StackParts;
+use crate::stack::context_memo::ContextMemo;
 use crate::stack::tasks::{MarkerFrame, known_context, submitted_context};
 
 /// The outermost frame of a trace whose logical callers are not known.
@@ -36,21 +35,13 @@ const LIBRARIES: [&str; 2] = ["kotlin/coroutines/", "kotlinx/coroutines/"];
 const BEGINS_LAMBDA: [&str; 2] = ["create", "invoke"];
 /// Maximum number of suspended calls in a trace. A call that never ends may suspend in itself without limit.
 const MOST_SUSPENSIONS: usize = 64;
-/// Maximum number of contexts of constructors that are kept. Others are decoded each time.
-const MOST_CONTEXTS: usize = 1 << 16;
 
 /// The contexts of resumed frames.
 #[derive(Default)]
 pub struct ContinuationContexts {
     /// By the number that a continuation keeps, and the resuming method.
-    resumed: WatchedMutex<FxHashMap<(ContextId, MethodId), ContextId>>,
+    resumed: ContextMemo,
     unknown_caller: OnceLock<Option<MarkerFrame>>,
-}
-
-impl ContinuationContexts {
-    fn lock(&self) -> MutexGuard<'_, FxHashMap<(ContextId, MethodId), ContextId>> {
-        self.resumed.lock()
-    }
 }
 
 /// The context of the frame of `resume`, which runs a continuation that keeps `number`. `None`: contexts of this
@@ -63,20 +54,12 @@ pub fn resumed_context(
     if !agent.counters.tracking.is_lazy() {
         return None;
     }
-    let key = (number, resume);
-    let known = agent.stack.continuations.lock().get(&key).copied();
-    if known.is_some() {
-        return known;
-    }
-    // Two threads may get here at once. Both compute the same context.
-    let context = find_suspended_call(agent, number, resume)
-        .and_then(|call| call.step_into(agent, resume))
-        .or_else(|| step_from_unknown(agent, resume))?;
-    let mut resumed = agent.stack.continuations.lock();
-    if resumed.len() < MOST_CONTEXTS {
-        resumed.insert(key, context);
-    }
-    Some(context)
+    let resumed = &agent.stack.continuations.resumed;
+    resumed.find_or_compute((number, resume), || {
+        find_suspended_call(agent, number, resume)
+            .and_then(|call| call.step_into(agent, resume))
+            .or_else(|| step_from_unknown(agent, resume))
+    })
 }
 
 /// The frame that called a suspended method, or that starts a coroutine.

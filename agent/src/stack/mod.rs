@@ -14,6 +14,7 @@
 pub mod assembly;
 pub mod caller_frames;
 pub mod class_versions;
+mod context_memo;
 pub mod context_scopes;
 pub mod contexts;
 pub mod continuations;

@@ -5,7 +5,7 @@ use lucce_bytecode::{
     MethodPlan,
 };
 
-use crate::assembly::{assembly_fields, assembly_insertions};
+use crate::assembly::{AssemblyHook, assembly_fields, assembly_insertions};
 use crate::class_analysis::find_frame_hiding;
 use crate::continuations::{continuation_fields, continuation_insertion};
 use crate::helpers::{
@@ -93,7 +93,9 @@ impl HookOptions {
             && method
                 .inserts
                 .iter()
-                .any(|(_, insert)| moves_pointer(insert))
+                .map(|(_, insert)| insert)
+                .chain(&method.begin)
+                .any(moves_pointer)
         {
             method.exit = Some(RESTORE);
             // The creator of the object restores `$lucceStack` for constructors: see `out_of_scope`.
@@ -136,16 +138,16 @@ pub fn plan_class(
         let timed_site = entry_site.filter(|_| instrumentation.is_timed());
         let request = find_request(instrumentation, site as i32);
         let here = instrumentation.needs_no_slot_local && hooks.needs_no_slot_address();
-        let inserts = instrumentation.places.iter().flat_map(|place| {
-            let inserts = insertions_at(place, (instrumentation, here), site as i32, native_site);
+        let mut insertions = MethodInsertions::default();
+        for place in &instrumentation.places {
+            let hooks = insertions_at(place, (instrumentation, here), site as i32, native_site);
+            insertions.add_hooks(hooks, runs_at_entry(&place.kind));
             site += 1;
-            inserts
-        });
-        let inserts = inserts.collect();
+        }
         if instrumentation.frame != FrameKind::Leaf {
             let method = class.methods().get(index);
             let name = method.map_or("", |method| &method.name);
-            let mut method = method_plan(instrumentation, inserts, name == "<init>");
+            let mut method = method_plan(instrumentation, insertions, name == "<init>");
             hooks.extend_plan(&mut method, instrumentation.frame, id, name);
             if recorder::may_call_untracked(role_name(class, hooks.trusted), name) {
                 method.exit = Some(EXIT_UNTRACKED);
@@ -243,7 +245,7 @@ fn open_requests(
         FrameKind::VmEntered => END_REQUEST_FROM_VM,
         _ => return,
     };
-    method.begin.push(request);
+    method.begin.insert(0, request);
     method.exit = Some(end);
     method.unwind = Some(end);
 }
@@ -275,9 +277,10 @@ fn count_entries(method: &mut MethodPlan<'static>, frame: FrameKind, site: Optio
 
 fn method_plan(
     instrumentation: &MethodInstrumentation,
-    mut inserts: Vec<(u16, CodeInsertion<'static>)>,
+    insertions: MethodInsertions,
     is_constructor: bool,
 ) -> MethodPlan<'static> {
+    let MethodInsertions { begin, mut inserts } = insertions;
     // Native code that calls the same method again finds `$lucceStack` unchanged.
     let (entry, exit, unwind) = match instrumentation.frame {
         FrameKind::Hidden => {
@@ -313,7 +316,7 @@ fn method_plan(
             helper: entry,
             argument: None,
         }),
-        begin: Vec::new(),
+        begin,
         exit,
         unwind,
         inserts,
@@ -474,7 +477,7 @@ pub fn plan_hidden_class(
         }
         instrumentation.restores = calls_to_restore(instrumentation.frame, method, &scan);
         if !instrumentation.restores.is_empty() || !instrumentation.unseen.is_empty() {
-            let mut method = method_plan(&instrumentation, Vec::new(), false);
+            let mut method = method_plan(&instrumentation, MethodInsertions::default(), false);
             if instrumentation.frame == FrameKind::Downcall {
                 mark_function_calls(&scan, &mut method.inserts);
             }
@@ -515,12 +518,58 @@ pub fn switch_plan(
         ..MethodInstrumentation::empty()
     };
     let places = find_frame_hiding(class, scan).into_iter();
-    let inserts = places.map(|place| (place.bci, REDIRECT_HIDING)).collect();
+    let inserts = MethodInsertions::from_places(places.map(|place| (place.bci, REDIRECT_HIDING)));
     Some(method_plan(&instrumentation, inserts, false))
 }
 
 /// Insertions of one method, each with its bytecode index.
 pub type InsertsAt = Vec<(u16, CodeInsertion<'static>)>;
+
+/// Insertions of one method, for the lists of a [`MethodPlan`].
+#[derive(Default)]
+pub struct MethodInsertions {
+    /// They run once: a jump to the first instruction does not reach them.
+    begin: Vec<CodeInsertion<'static>>,
+    inserts: InsertsAt,
+}
+
+impl MethodInsertions {
+    pub(crate) fn from_places(
+        inserts: impl IntoIterator<Item = (u16, CodeInsertion<'static>)>,
+    ) -> Self {
+        Self {
+            begin: Vec::new(),
+            inserts: inserts.into_iter().collect(),
+        }
+    }
+
+    /// Adds hooks of a place. `at_entry`: they run once, at the entry of the method.
+    pub(crate) fn add_hooks(&mut self, hooks: InsertsAt, at_entry: bool) {
+        match at_entry {
+            true => self.begin.extend(hooks.into_iter().map(|(_, hook)| hook)),
+            false => self.inserts.extend(hooks),
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.begin.is_empty() && self.inserts.is_empty()
+    }
+
+    pub(crate) fn add_to(self, method: &mut MethodPlan<'static>) {
+        method.begin.extend(self.begin);
+        method.inserts.extend(self.inserts);
+        method.inserts.sort_by_key(|(bci, _)| *bci);
+    }
+}
+
+/// Whether the hooks of such a place run once, at the entry of the method.
+fn runs_at_entry(kind: &HookSiteKind) -> bool {
+    match kind {
+        HookSiteKind::Assembly(hook) => *hook == AssemblyHook::Signal,
+        HookSiteKind::EventCall(of) => kinds::runs_at_entry(*of),
+        _ => false,
+    }
+}
 
 /// Returns, for each method, the insertions that count objects made in code that traces omit.
 ///
@@ -553,4 +602,106 @@ pub fn unseen_inserts(
         }
     }
     Ok(unseen)
+}
+
+#[cfg(test)]
+mod insertions_tests {
+    use lucce_options::{MethodSelection, ResourceRules};
+
+    use super::*;
+    use crate::class_analysis::{InstrumentationOptions, analyze_class};
+    use crate::kinds::OPEN;
+    use crate::kinds::open::plan_resources;
+    use crate::out_of_scope::plan_class_outside;
+
+    /// A class with the method `void method(Object o)` alone, whose loop begins at its first instruction:
+    /// `while (o != null) o = o;`
+    fn class_with_loop(class: &str, method: &str) -> Vec<u8> {
+        const LOOP: [u8; 10] = [0x2b, 0xc6, 0, 8, 0x2b, 0x4c, 0xa7, 0xff, 0xfa, 0xb1];
+        let mut bytes = vec![0xca, 0xfe, 0xba, 0xbe, 0, 0, 0, 49, 0, 8];
+        let texts = [
+            class,
+            "java/lang/Object",
+            method,
+            "(Ljava/lang/Object;)V",
+            "Code",
+        ];
+        for text in texts {
+            bytes.extend([1, 0, text.len() as u8]);
+            bytes.extend(text.bytes());
+        }
+        // The class, its superclass; public; no interfaces and fields; one public method.
+        bytes.extend([7, 0, 1, 7, 0, 2]);
+        bytes.extend([0, 1, 0, 6, 0, 7, 0, 0, 0, 0, 0, 1]);
+        bytes.extend([
+            0, 1, 0, 3, 0, 4, 0, 1, 0, 5, 0, 0, 0, 22, 0, 1, 0, 2, 0, 0, 0, 10,
+        ]);
+        bytes.extend(LOOP);
+        // No handlers, no attributes of the code and of the class.
+        bytes.extend([0, 0, 0, 0, 0, 0]);
+        bytes
+    }
+
+    fn plan_in_scope(class: &ClassFile<'_>, resources: &ResourceRules) -> ClassPlan<'static> {
+        let wants = InstrumentationOptions {
+            events: EventKindSet::default().with_kind(&OPEN),
+            idle: false,
+            trusted: false,
+            holds: &|_| true,
+            jdk_is_out_of_scope: false,
+            methods: &MethodSelection::default(),
+            resources,
+            calls_untracked: &|_| false,
+        };
+        let instrumentations = analyze_class(class, wants).unwrap();
+        plan_class(
+            class,
+            &instrumentations,
+            1,
+            1,
+            &|_| 0,
+            HookOptions::default(),
+        )
+    }
+
+    /// Returns the locals that the hooks at the method's entry report; `None`: the object's own field. There are no others.
+    fn locals_at_entry(plan: &ClassPlan<'_>) -> Vec<Option<u8>> {
+        let method = &plan.methods[&0];
+        assert_eq!(method.inserts, []);
+        let hooks = method.begin.iter().map(|insertion| match insertion {
+            CodeInsertion::MarkLocal { local, .. } => Some(*local),
+            CodeInsertion::MarkOwnField { .. } => None,
+            other => panic!("{other:?}"),
+        });
+        hooks.collect()
+    }
+
+    #[test]
+    fn hooks_at_the_entry_are_in_no_loop() {
+        let mut resources = ResourceRules::default();
+        resources.add_rules("a.B.open:shut").unwrap();
+        let bytes = class_with_loop("a/B", "shut");
+        let class = ClassFile::parse(&bytes).unwrap();
+        let closed = [Some(0), Some(1)];
+        assert_eq!(locals_at_entry(&plan_in_scope(&class, &resources)), closed);
+
+        let hooks = HookOptions {
+            kinds: EventKindSet::default().with_kind(&OPEN),
+            ..HookOptions::default()
+        };
+        let outside = plan_class_outside(&class, &|_| false, (hooks, &resources)).unwrap();
+        assert_eq!(locals_at_entry(&outside), closed);
+
+        let mut hookless = ClassPlan::default();
+        plan_resources(&mut hookless, &class, (&resources, false));
+        assert_eq!(locals_at_entry(&hookless), closed);
+    }
+
+    #[test]
+    fn a_signal_is_noted_once() {
+        let bytes = class_with_loop("reactor/core/publisher/FluxLoop", "onNext");
+        let class = ClassFile::parse(&bytes).unwrap();
+        let plan = plan_in_scope(&class, &ResourceRules::default());
+        assert_eq!(locals_at_entry(&plan), [None]);
+    }
 }

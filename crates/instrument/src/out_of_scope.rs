@@ -26,7 +26,7 @@ use crate::helpers::{
     REDIRECT_ASKING, REDIRECT_DEFINITION, RESTORE, new_fields,
 };
 use crate::inherited::inherited_methods;
-use crate::insertions::{HookOptions, switch_plan, unseen_inserts};
+use crate::insertions::{HookOptions, MethodInsertions, switch_plan, unseen_inserts};
 use crate::instrumentation::FrameKind;
 use crate::jdk::leaf_methods::is_leaf_call;
 use crate::jdk::roles::{CLASS_INITIALIZER, is_pinned, role_name, starts_virtual_thread};
@@ -83,7 +83,7 @@ pub fn plan_class_outside(
         let asks = asks.filter(|call| agents::asks_agents(name, call));
         planned = add_insertions(
             planned,
-            asks.map(|call| (call.bci, REDIRECT_ASKING)).collect(),
+            MethodInsertions::from_places(asks.map(|call| (call.bci, REDIRECT_ASKING))),
         );
         planned = switch_plan(name, method, &scan).or(planned);
         if let Some(planned) = planned {
@@ -126,6 +126,7 @@ pub fn plan_hidden_class_outside(
     )?;
     if counts {
         for (index, inserts) in unseen_inserts(class, holds)? {
+            let inserts = MethodInsertions::from_places(inserts);
             let planned = add_insertions(plan.methods.remove(&index), inserts);
             plan.methods.extend(planned.map(|planned| (index, planned)));
         }
@@ -133,12 +134,12 @@ pub fn plan_hidden_class_outside(
     Ok(plan)
 }
 
-/// Adds insertions at calls that have only [`RESTORE`] before them.
+/// Adds insertions at the method's entry, and at calls that have only [`RESTORE`] before them.
 fn add_insertions(
     planned: Option<MethodPlan<'static>>,
-    inserts: Vec<(u16, CodeInsertion<'static>)>,
+    insertions: MethodInsertions,
 ) -> Option<MethodPlan<'static>> {
-    if inserts.is_empty() {
+    if insertions.is_empty() {
         return planned;
     }
     let mut planned = planned.unwrap_or_default();
@@ -147,8 +148,7 @@ fn add_insertions(
         argument: None,
     };
     planned.entry.get_or_insert(entry);
-    planned.inserts.extend(inserts);
-    planned.inserts.sort_by_key(|(bci, _)| *bci);
+    insertions.add_to(&mut planned);
     Some(planned)
 }
 

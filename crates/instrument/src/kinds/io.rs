@@ -3,6 +3,7 @@
 use lucce_bytecode::{CodeInsertion, HelperMethod, MethodCall};
 
 use crate::helpers::helper_of;
+use crate::insertions::MethodInsertions;
 use crate::instrumentation::HookSiteKind;
 use crate::jdk::io::{IoPurpose, IoSizeSource, OPERATIONS, find_operation, operation_purpose};
 
@@ -50,10 +51,7 @@ impl EventHooks for IoHooks {
         }
     }
 
-    fn out_of_scope_insertions(
-        &self,
-        at: &AnalyzedMethod<'_>,
-    ) -> Vec<(u16, CodeInsertion<'static>)> {
+    fn out_of_scope_insertions(&self, at: &AnalyzedMethod<'_>) -> MethodInsertions {
         let operations = at.scan.calls.iter().filter_map(|call| {
             let operation = find_operation(at.class, call, &|call| at.is_own_native(call))?;
             Some((call.bci, operation))
@@ -64,7 +62,7 @@ impl EventHooks for IoHooks {
                 .into_iter();
             inserts.map(move |insert| (bci, insert))
         });
-        inserts.collect()
+        MethodInsertions::from_places(inserts)
     }
 
     fn call_word(&self, which: u8) -> Option<&'static str> {

@@ -10,6 +10,7 @@
 use lucce_bytecode::{CodeInsertion, HelperMethod, MethodCall, return_bcis};
 
 use crate::helpers::{ACQUIRE_LOCK, CHANGE_OWNER, DURATIONS, RELEASE_LOCK, helper_of};
+use crate::insertions::MethodInsertions;
 use crate::instrumentation::{HookPlace, HookSiteKind};
 use crate::jdk::leaf_methods::UNSAFE;
 
@@ -227,17 +228,14 @@ impl EventHooks for LockHooks {
         park.or(lock).into_iter().collect()
     }
 
-    fn out_of_scope_insertions(
-        &self,
-        at: &AnalyzedMethod<'_>,
-    ) -> Vec<(u16, CodeInsertion<'static>)> {
+    fn out_of_scope_insertions(&self, at: &AnalyzedMethod<'_>) -> MethodInsertions {
         let parks = at.scan.calls.iter().filter_map(|call| {
             let which = find_park(at.class, call)?;
             Some((call.bci, self.call_insertions(which, OUTSIDE)))
         });
         let inserts =
             parks.flat_map(|(bci, inserts)| inserts.into_iter().map(move |one| (bci, one)));
-        inserts.collect()
+        MethodInsertions::from_places(inserts)
     }
 
     fn called_helpers(&self) -> Vec<HelperMethod<'static>> {

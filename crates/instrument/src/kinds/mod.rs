@@ -27,6 +27,7 @@ use lucce_bytecode::{
 };
 
 use crate::helpers;
+use crate::insertions::MethodInsertions;
 use crate::instrumentation::{EventCall, HookPlace, HookSiteKind};
 
 use alloc::AllocationHooks;
@@ -102,12 +103,14 @@ pub trait EventHooks: Sync {
         None
     }
 
+    /// Whether the hooks of a call with this number run once, at the entry of the method.
+    fn runs_at_entry(&self, _which: u8) -> bool {
+        false
+    }
+
     /// Returns the hooks of a method out of scope, where no site is known.
-    fn out_of_scope_insertions(
-        &self,
-        _at: &AnalyzedMethod<'_>,
-    ) -> Vec<(u16, CodeInsertion<'static>)> {
-        Vec::new()
+    fn out_of_scope_insertions(&self, _at: &AnalyzedMethod<'_>) -> MethodInsertions {
+        MethodInsertions::default()
     }
 
     /// Returns the fields to add to this class of the JDK. `in_scope`: whether its methods are in scope.
@@ -161,6 +164,12 @@ fn event_kind_of(of: EventCall) -> Option<&'static EventKindInfo> {
 pub(crate) fn event_call_insertions(of: EventCall, site: i32) -> Vec<CodeInsertion<'static>> {
     let code = event_kind_of(of).and_then(hooks_of_kind);
     code.map_or_else(Vec::new, |code| code.call_insertions(of.which, site))
+}
+
+/// See [`EventHooks::runs_at_entry`].
+pub(crate) fn runs_at_entry(of: EventCall) -> bool {
+    let code = event_kind_of(of).and_then(hooks_of_kind);
+    code.is_some_and(|code| code.runs_at_entry(of.which))
 }
 
 /// See [`EventHooks::counted_as`].

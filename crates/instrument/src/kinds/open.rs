@@ -9,6 +9,7 @@ use lucce_bytecode::{
 use lucce_options::ResourceRules;
 
 use crate::helpers::{PUBLISH, helper_of};
+use crate::insertions::MethodInsertions;
 use crate::instrumentation::{HookPlace, HookSiteKind};
 use crate::jdk::roles::role_name;
 
@@ -25,6 +26,8 @@ enum ResourceHook {
     OpenReturned,
     /// The method's own object is open.
     OpenThis,
+    /// As [`ResourceHook::OpenThis`], at the entry of the method.
+    OpenThisAtEntry,
     /// A call returns what a cleaner will close.
     OpenCalled,
     /// The object in this local may be a resource that is closed.
@@ -32,6 +35,7 @@ enum ResourceHook {
 }
 
 const FIRST_CLOSE: u8 = 2;
+const OPEN_AT_ENTRY: u8 = u8::MAX - 1;
 /// Maximum number of objects that one closing method reports.
 const MAX_CLOSED: usize = 4;
 
@@ -40,6 +44,7 @@ impl ResourceHook {
         match which {
             0 => ResourceHook::OpenReturned,
             1 => ResourceHook::OpenThis,
+            OPEN_AT_ENTRY => ResourceHook::OpenThisAtEntry,
             u8::MAX => ResourceHook::OpenCalled,
             close => ResourceHook::Close(close - FIRST_CLOSE),
         }
@@ -49,9 +54,15 @@ impl ResourceHook {
         match self {
             ResourceHook::OpenReturned => 0,
             ResourceHook::OpenThis => 1,
+            ResourceHook::OpenThisAtEntry => OPEN_AT_ENTRY,
             ResourceHook::OpenCalled => u8::MAX,
             ResourceHook::Close(local) => FIRST_CLOSE + local,
         }
+    }
+
+    /// Its code then runs once, also where the method jumps back to its first instruction.
+    fn runs_at_entry(self) -> bool {
+        matches!(self, ResourceHook::OpenThisAtEntry | ResourceHook::Close(_))
     }
 
     fn insertion(
@@ -69,7 +80,7 @@ impl ResourceHook {
                 helper: opens,
                 site,
             },
-            ResourceHook::OpenThis => of_local(opens, 0),
+            ResourceHook::OpenThis | ResourceHook::OpenThisAtEntry => of_local(opens, 0),
             ResourceHook::OpenCalled => CodeInsertion::AfterDup {
                 helper: opens,
                 site,
@@ -80,6 +91,20 @@ impl ResourceHook {
 }
 
 const ABSTRACT_OR_NATIVE: u16 = 0x0500;
+
+/// The hooks of a method, each with its bci. `site`: of a hook.
+fn find_insertions(
+    at: &AnalyzedMethod<'_>,
+    helpers: [HelperMethod<'static>; 2],
+    site: impl Fn(ResourceHook) -> i32,
+) -> MethodInsertions {
+    let mut insertions = MethodInsertions::default();
+    for (bci, hook) in find_hooks(at) {
+        let insertion = hook.insertion(helpers, site(hook));
+        insertions.add_hooks(vec![(bci, insertion)], hook.runs_at_entry());
+    }
+    insertions
+}
 
 /// The hooks of a method, each with its bci.
 fn find_hooks(at: &AnalyzedMethod<'_>) -> Vec<(u16, ResourceHook)> {
@@ -98,7 +123,7 @@ fn find_hooks(at: &AnalyzedMethod<'_>) -> Vec<(u16, ResourceHook)> {
         hooks.extend(returns.map(|bci| (bci, hook)));
     }
     if resource_table::opens_at_entry(at) && !method.is_static() {
-        hooks.push((0, ResourceHook::OpenThis));
+        hooks.push((0, ResourceHook::OpenThisAtEntry));
     }
     // In a constructor, the object is not initialized yet.
     if method.name != "<init>" && resource_table::closes(at) {
@@ -141,7 +166,7 @@ fn object_locals(descriptor: &str, is_static: bool) -> Vec<u8> {
         rest = elements.get(length..).unwrap_or_default();
     }
     // Further hooks would have no number.
-    locals.retain(|local| *local < u8::MAX - FIRST_CLOSE);
+    locals.retain(|local| *local < OPEN_AT_ENTRY - FIRST_CLOSE);
     locals
 }
 
@@ -181,16 +206,12 @@ impl EventHooks for OpenHooks {
             .collect()
     }
 
-    fn out_of_scope_insertions(
-        &self,
-        at: &AnalyzedMethod<'_>,
-    ) -> Vec<(u16, CodeInsertion<'static>)> {
-        let hooks = find_hooks(at).into_iter();
-        let inserts = hooks.map(|(bci, hook)| {
-            let site = outside_site(hook.number());
-            (bci, hook.insertion(HELPERS, site))
-        });
-        inserts.collect()
+    fn runs_at_entry(&self, which: u8) -> bool {
+        ResourceHook::from_number(which).runs_at_entry()
+    }
+
+    fn out_of_scope_insertions(&self, at: &AnalyzedMethod<'_>) -> MethodInsertions {
+        find_insertions(at, HELPERS, |hook| outside_site(hook.number()))
     }
 
     fn called_helpers(&self) -> Vec<HelperMethod<'static>> {
@@ -240,18 +261,15 @@ pub fn plan_resources(
             file: class,
             resources,
         };
-        let hooks = find_hooks(&at);
-        if hooks.is_empty() {
+        let insertions = find_insertions(&at, HOOKLESS_HELPERS, |_| 0);
+        if insertions.is_empty() {
             continue;
         }
         let planned = plan.methods.entry(index).or_insert_with(|| MethodPlan {
             entry: Some(NO_CALL),
             ..MethodPlan::default()
         });
-        let inserts = hooks.into_iter();
-        let inserts = inserts.map(|(bci, hook)| (bci, hook.insertion(HOOKLESS_HELPERS, 0)));
-        planned.inserts.extend(inserts);
-        planned.inserts.sort_by_key(|(bci, _)| *bci);
+        insertions.add_to(planned);
     }
 }
 
@@ -272,9 +290,10 @@ mod open_tests {
         let hooks = [
             ResourceHook::OpenReturned,
             ResourceHook::OpenThis,
+            ResourceHook::OpenThisAtEntry,
             ResourceHook::OpenCalled,
             ResourceHook::Close(0),
-            ResourceHook::Close(9),
+            ResourceHook::Close(OPEN_AT_ENTRY - FIRST_CLOSE - 1),
         ];
         for hook in hooks {
             assert_eq!(ResourceHook::from_number(hook.number()), hook);

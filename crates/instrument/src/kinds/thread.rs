@@ -5,6 +5,7 @@
 use lucce_bytecode::{CodeInsertion, HelperMethod, MethodCall, NewField};
 
 use crate::helpers::task;
+use crate::insertions::MethodInsertions;
 use crate::instrumentation::HookSiteKind;
 use crate::jdk::tasks::{self, TaskCall};
 
@@ -87,10 +88,7 @@ impl EventHooks for ThreadStartHooks {
     }
 
     /// Returns no hooks for tasks: their submitters are out of scope as well.
-    fn out_of_scope_insertions(
-        &self,
-        at: &AnalyzedMethod<'_>,
-    ) -> Vec<(u16, CodeInsertion<'static>)> {
+    fn out_of_scope_insertions(&self, at: &AnalyzedMethod<'_>) -> MethodInsertions {
         let mut calls = at.scan.calls.iter();
         let start = calls.find(|call| {
             let call = find_task_call(at, call);
@@ -102,7 +100,7 @@ impl EventHooks for ThreadStartHooks {
             site: 0,
             local: 0,
         };
-        start.map(|call| (call.bci, insert)).into_iter().collect()
+        MethodInsertions::from_places(start.map(|call| (call.bci, insert)))
     }
 
     fn added_fields(&self, class: &str, in_scope: bool) -> Vec<NewField<'static>> {
