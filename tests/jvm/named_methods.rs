@@ -99,6 +99,8 @@ fn attached(setup: &Setup, jdk: &Jdk) -> Checked {
         &format!("named_methods-{}-attached", jdk.version),
     );
     let file = java.folder().join("go");
+    // An earlier run has left it.
+    let _ = fs::remove_file(&file);
     let log = java.log().display().to_string();
     let path = file.display().to_string();
     let java = java

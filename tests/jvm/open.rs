@@ -102,8 +102,12 @@ fn compare(report: &Value, printed: &str) -> Checked {
         .collect();
     ensure(found == expected, || {
         let differs = |(key, number): &(&_, &u64)| expected.get(*key) != Some(*number);
-        let found: Vec<_> = found.iter().filter(differs).collect();
-        format!("expected {expected:#?}, differently found {found:#?}")
+        let different: Vec<_> = found.iter().filter(differs).collect();
+        let missing: Vec<_> = expected
+            .iter()
+            .filter(|(key, _)| !found.contains_key(*key))
+            .collect();
+        format!("missing {missing:#?}, different {different:#?}")
     })?;
     // What the JDK opens for its own use in these methods, it may keep.
     let own_types = |class: &str| expected.keys().any(|(_, _, of)| of == class);
@@ -172,7 +176,10 @@ fn out_of_scope(setup: &Setup, jdk: &Jdk) -> Checked {
 /// Hooks go into a running JVM, whose open resources are shown while it runs.
 fn attached(setup: &Setup, jdk: &Jdk) -> Checked {
     let java = Java::new(setup, jdk, &format!("open-{}-attached", jdk.version));
-    let go = java.folder().join("go").display().to_string();
+    let go = java.folder().join("go");
+    // An earlier run has left it.
+    let _ = fs::remove_file(&go);
+    let go = go.display().to_string();
     let log = java.log().display().to_string();
     let java = java.flags(["-Xcheck:jni"]).main([PROGRAM, &*go]);
     let mut jvm = Running::with_line(java, "waits")?;
