@@ -32,6 +32,7 @@ use crate::jdk::recorder;
 use crate::jdk::roles::{calls_to_restore, role_name, switch_frame_kind, unshown_frame};
 use crate::jdk::tasks;
 use crate::kinds::{self, EventKindSet, THREAD, hooks_of_kinds};
+use crate::method_insertions::{InsertsAt, MethodInsertions};
 use crate::object_creation::unseen_places;
 
 /// What the hooks of a method with a slot do beyond the default mode.
@@ -520,46 +521,6 @@ pub fn switch_plan(
     let places = find_frame_hiding(class, scan).into_iter();
     let inserts = MethodInsertions::from_places(places.map(|place| (place.bci, REDIRECT_HIDING)));
     Some(method_plan(&instrumentation, inserts, false))
-}
-
-/// Insertions of one method, each with its bytecode index.
-pub type InsertsAt = Vec<(u16, CodeInsertion<'static>)>;
-
-/// Insertions of one method, for the lists of a [`MethodPlan`].
-#[derive(Default)]
-pub struct MethodInsertions {
-    /// They run once: a jump to the first instruction does not reach them.
-    begin: Vec<CodeInsertion<'static>>,
-    inserts: InsertsAt,
-}
-
-impl MethodInsertions {
-    pub(crate) fn from_places(
-        inserts: impl IntoIterator<Item = (u16, CodeInsertion<'static>)>,
-    ) -> Self {
-        Self {
-            begin: Vec::new(),
-            inserts: inserts.into_iter().collect(),
-        }
-    }
-
-    /// Adds hooks of a place. `at_entry`: they run once, at the entry of the method.
-    pub(crate) fn add_hooks(&mut self, hooks: InsertsAt, at_entry: bool) {
-        match at_entry {
-            true => self.begin.extend(hooks.into_iter().map(|(_, hook)| hook)),
-            false => self.inserts.extend(hooks),
-        }
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.begin.is_empty() && self.inserts.is_empty()
-    }
-
-    pub(crate) fn add_to(self, method: &mut MethodPlan<'static>) {
-        method.begin.extend(self.begin);
-        method.inserts.extend(self.inserts);
-        method.inserts.sort_by_key(|(bci, _)| *bci);
-    }
 }
 
 /// Whether the hooks of such a place run once, at the entry of the method.

@@ -20,6 +20,7 @@ pub mod jdk;
 mod api_calls;
 pub mod assembly;
 pub mod continuations;
+mod method_insertions;
 mod object_creation;
 
 pub mod kinds;

@@ -26,12 +26,13 @@ use crate::helpers::{
     REDIRECT_ASKING, REDIRECT_DEFINITION, RESTORE, new_fields,
 };
 use crate::inherited::inherited_methods;
-use crate::insertions::{HookOptions, MethodInsertions, switch_plan, unseen_inserts};
+use crate::insertions::{HookOptions, switch_plan, unseen_inserts};
 use crate::instrumentation::FrameKind;
 use crate::jdk::leaf_methods::is_leaf_call;
 use crate::jdk::roles::{CLASS_INITIALIZER, is_pinned, role_name, starts_virtual_thread};
 use crate::jdk::{agents, foreign, vm_calls};
 use crate::kinds::{AnalyzedMethod, hooks_of_kinds};
+use crate::method_insertions::MethodInsertions;
 
 /// Returns the insertions of a class that is out of scope.
 ///

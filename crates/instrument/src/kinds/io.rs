@@ -3,9 +3,9 @@
 use lucce_bytecode::{CodeInsertion, HelperMethod, MethodCall};
 
 use crate::helpers::helper_of;
-use crate::insertions::MethodInsertions;
 use crate::instrumentation::HookSiteKind;
 use crate::jdk::io::{IoPurpose, IoSizeSource, OPERATIONS, find_operation, operation_purpose};
+use crate::method_insertions::MethodInsertions;
 
 use super::{AnalyzedMethod, EventHooks, IO, event_call, outside_site};
 

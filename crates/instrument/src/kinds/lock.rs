@@ -10,9 +10,9 @@
 use lucce_bytecode::{CodeInsertion, HelperMethod, MethodCall, return_bcis};
 
 use crate::helpers::{ACQUIRE_LOCK, CHANGE_OWNER, DURATIONS, RELEASE_LOCK, helper_of};
-use crate::insertions::MethodInsertions;
 use crate::instrumentation::{HookPlace, HookSiteKind};
 use crate::jdk::leaf_methods::UNSAFE;
+use crate::method_insertions::MethodInsertions;
 
 use super::{AnalyzedMethod, EventHooks, LOCK, event_call};
 

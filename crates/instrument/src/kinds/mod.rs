@@ -27,8 +27,8 @@ use lucce_bytecode::{
 };
 
 use crate::helpers;
-use crate::insertions::MethodInsertions;
 use crate::instrumentation::{EventCall, HookPlace, HookSiteKind};
+use crate::method_insertions::MethodInsertions;
 
 use alloc::AllocationHooks;
 use call::EntryCountHooks;

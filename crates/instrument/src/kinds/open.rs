@@ -9,9 +9,9 @@ use lucce_bytecode::{
 use lucce_options::ResourceRules;
 
 use crate::helpers::{PUBLISH, helper_of};
-use crate::insertions::MethodInsertions;
 use crate::instrumentation::{HookPlace, HookSiteKind};
 use crate::jdk::roles::role_name;
+use crate::method_insertions::MethodInsertions;
 
 use super::named_methods::{NAMED, NO_CALL};
 use super::{AnalyzedMethod, EventHooks, OPEN, event_call, outside_site, resource_table};

@@ -5,9 +5,9 @@
 use lucce_bytecode::{CodeInsertion, HelperMethod, MethodCall, NewField};
 
 use crate::helpers::task;
-use crate::insertions::MethodInsertions;
 use crate::instrumentation::HookSiteKind;
 use crate::jdk::tasks::{self, TaskCall};
+use crate::method_insertions::MethodInsertions;
 
 use super::{AnalyzedMethod, EventHooks, TASKS, THREAD, event_call};
 
