@@ -6,7 +6,7 @@ use std::fs;
 use lucce_tests::{Checked, Java, Jdk, Setup, ensure};
 use serde_json::Value;
 
-use crate::running::Running;
+use crate::running::{self, Running};
 use crate::{Test, test};
 
 const PROGRAM: &str = "DefinedClasses";
@@ -58,9 +58,7 @@ fn attached(setup: &Setup, jdk: &Jdk) -> Checked {
         jdk,
         &format!("defined-classes-{}-attached", jdk.version),
     );
-    let file = java.folder().join("go");
-    // An earlier run has left it.
-    let _ = fs::remove_file(&file);
+    let file = running::signal_file(&java);
     let log = java.log().display().to_string();
     let path = file.display().to_string();
     let mut jvm = Running::of(java.flags(["-Xcheck:jni"]).main([PROGRAM, &*path]))?;

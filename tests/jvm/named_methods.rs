@@ -9,7 +9,7 @@ use lucce_tests::{Checked, Java, Jdk, Lucce, Setup, ensure};
 use serde_json::Value;
 
 use crate::modes::{self, Case, Mode, differences};
-use crate::running::Running;
+use crate::running::{self, Running};
 use crate::{Test, test};
 
 const PROGRAM: &str = "NamedMethods";
@@ -98,9 +98,7 @@ fn attached(setup: &Setup, jdk: &Jdk) -> Checked {
         jdk,
         &format!("named_methods-{}-attached", jdk.version),
     );
-    let file = java.folder().join("go");
-    // An earlier run has left it.
-    let _ = fs::remove_file(&file);
+    let file = running::signal_file(&java);
     let log = java.log().display().to_string();
     let path = file.display().to_string();
     let java = java

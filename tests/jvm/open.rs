@@ -7,7 +7,7 @@ use std::fs;
 use lucce_tests::{Checked, Java, Jdk, Setup, ensure};
 use serde_json::Value;
 
-use crate::running::Running;
+use crate::running::{self, Running};
 use crate::{Test, test};
 
 const PROGRAM: &str = "OpenResources";
@@ -176,10 +176,7 @@ fn out_of_scope(setup: &Setup, jdk: &Jdk) -> Checked {
 /// Hooks go into a running JVM, whose open resources are shown while it runs.
 fn attached(setup: &Setup, jdk: &Jdk) -> Checked {
     let java = Java::new(setup, jdk, &format!("open-{}-attached", jdk.version));
-    let go = java.folder().join("go");
-    // An earlier run has left it.
-    let _ = fs::remove_file(&go);
-    let go = go.display().to_string();
+    let go = running::signal_file(&java).display().to_string();
     let log = java.log().display().to_string();
     let java = java.flags(["-Xcheck:jni"]).main([PROGRAM, &*go]);
     let mut jvm = Running::with_line(java, "waits")?;

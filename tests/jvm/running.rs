@@ -1,5 +1,6 @@
 //! A JVM that goes on while it is asked.
 
+use std::fs;
 use std::ops::{Deref, DerefMut};
 use std::path::PathBuf;
 use std::process::{Child, Command};
@@ -172,4 +173,11 @@ impl<'a> Running<'a> {
         })?;
         Ok(self.java)
     }
+}
+
+/// The path of the file whose creation lets a program go on. The file of an earlier run is removed.
+pub fn signal_file(java: &Java) -> PathBuf {
+    let file = java.folder().join("go");
+    let _ = fs::remove_file(&file);
+    file
 }

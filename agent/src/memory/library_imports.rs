@@ -370,27 +370,33 @@ mod library_imports_tests {
         assert!(!contains(read_writable_ranges as *const () as usize));
     }
 
+    const IMPORT: ReplacedImport = ReplacedImport {
+        name: c"malloc",
+        original: 1_000,
+        replacement: 2_000,
+    };
+
+    /// An object without symbols.
+    fn object_at(addresses: Range<usize>, protected: Range<usize>) -> LoadedObject {
+        LoadedObject {
+            base: addresses.start,
+            addresses,
+            protected,
+            symbols: 0,
+            texts: 0,
+            tables: [(0, 0); 2],
+        }
+    }
+
     #[test]
     fn a_slot_of_another_function_stays() {
         static OTHER: AtomicUsize = AtomicUsize::new(0);
         let slot = (&raw const OTHER).addr();
-        let object = LoadedObject {
-            base: slot,
-            addresses: slot..slot + size_of::<usize>(),
-            protected: 0..0,
-            symbols: 0,
-            texts: 0,
-            tables: [(0, 0); 2],
-        };
-        let import = ReplacedImport {
-            name: c"malloc",
-            original: 1_000,
-            replacement: 2_000,
-        };
+        let object = object_at(slot..slot + size_of::<usize>(), 0..0);
         let mut pass = ReplacingPass::new(|_| &[]);
         let mut replace = |value, may_be_unbound| {
             OTHER.store(value, Ordering::Relaxed);
-            object.replace_slot(&mut pass, slot, &import, may_be_unbound);
+            object.replace_slot(&mut pass, slot, &IMPORT, may_be_unbound);
             OTHER.load(Ordering::Relaxed)
         };
         assert_eq!(replace(1_000, false), 2_000);
@@ -405,23 +411,11 @@ mod library_imports_tests {
     fn a_slot_waits_for_the_linker() {
         static SLOT: AtomicUsize = AtomicUsize::new(0);
         let slot = (&raw const SLOT).addr();
-        let mut object = LoadedObject {
-            base: slot,
-            addresses: slot..slot + 100,
-            protected: slot..slot + 100,
-            symbols: 0,
-            texts: 0,
-            tables: [(0, 0); 2],
-        };
-        let import = ReplacedImport {
-            name: c"malloc",
-            original: 1_000,
-            replacement: 2_000,
-        };
+        let mut object = object_at(slot..slot + 100, slot..slot + 100);
         let replace = |object: &LoadedObject, value| {
             let mut pass = ReplacingPass::new(|_| &[]);
             SLOT.store(value, Ordering::Relaxed);
-            object.replace_slot(&mut pass, slot, &import, true);
+            object.replace_slot(&mut pass, slot, &IMPORT, true);
             (SLOT.load(Ordering::Relaxed), pass.is_complete)
         };
         assert_eq!(replace(&object, 1_000), (1_000, false));
@@ -430,13 +424,13 @@ mod library_imports_tests {
         assert_eq!(replace(&object, 0), (0, false));
         assert_eq!(replace(&object, 99), (99, false));
         assert_eq!(replace(&object, 1_000), (2_000, true));
-        assert!(!object.defines_any(&[import]));
+        assert!(!object.defines_any(&[IMPORT]));
         let original = slot + 1;
-        assert!(object.defines_any(&[ReplacedImport { original, ..import }]));
+        assert!(object.defines_any(&[ReplacedImport { original, ..IMPORT }]));
         let replacement = original;
         assert!(object.defines_any(&[ReplacedImport {
             replacement,
-            ..import
+            ..IMPORT
         }]));
     }
 
