@@ -106,6 +106,13 @@ pub fn preview_search(
     }
 }
 
+impl HoldersOfType {
+    /// Whether the program has changed every path between two walks.
+    fn has_only_changed(&self) -> bool {
+        self.changed > 0 && self.paths.is_empty() && self.unfinished.is_empty()
+    }
+}
+
 impl From<LiveObjectsOfType> for HoldersOfType {
     fn from(alive: LiveObjectsOfType) -> HoldersOfType {
         HoldersOfType {
@@ -124,6 +131,9 @@ impl From<LiveObjectsOfType> for HoldersOfType {
 
 /// Searches with a limited number of walks. `lines`: the agent's JVMTI environment, which can read line numbers.
 ///
+/// The program runs between two walks and can replace an object on every path, such as the array of a growing list. The search is
+/// then repeated with the walks and the pauses that are left.
+///
 /// # Errors
 /// The VM refuses to walk.
 pub fn find_holders(
@@ -131,11 +141,31 @@ pub fn find_holders(
     (vm, env): (VmHandle, JniEnvironment),
     (contexts, walks): (&[ContextId], &HolderSearchOptions),
 ) -> Result<HolderSearchResult, JvmError> {
-    let tools = vm.new_tool_environment()?;
-    let result = search_with_tools((leaks, lines), (tools, env), (contexts, walks));
-    // Frees its tags.
-    tools.dispose_environment();
-    result
+    let mut left = walks.clone();
+    let mut pauses = Vec::new();
+    loop {
+        let tools = vm.new_tool_environment()?;
+        let result = search_with_tools((leaks, lines), (tools, env), (contexts, &left));
+        // Frees its tags.
+        tools.dispose_environment();
+        let mut result = result?;
+        reduce_limits(&mut left, &result.pauses);
+        let is_last = left.max_walks == 0 || left.budget.is_some_and(|left| left.is_zero());
+        pauses.append(&mut result.pauses);
+        if is_last || !result.types.iter().any(HoldersOfType::has_only_changed) {
+            result.pauses = pauses;
+            return Ok(result);
+        }
+    }
+}
+
+/// Subtracts one search from the limits of all.
+fn reduce_limits(left: &mut HolderSearchOptions, pauses: &[Duration]) {
+    // A search without a walk counts as one, so that the number of searches has a limit.
+    let walks = u32::try_from(pauses.len()).unwrap_or(u32::MAX).max(1);
+    left.max_walks = left.max_walks.saturating_sub(walks);
+    let paused = pauses.iter().sum();
+    left.budget = left.budget.map(|left| left.saturating_sub(paused));
 }
 
 fn search_with_tools(
