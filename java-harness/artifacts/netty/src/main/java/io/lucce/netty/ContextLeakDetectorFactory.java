@@ -18,8 +18,8 @@ final class ContextLeakDetectorFactory extends ResourceLeakDetectorFactory {
         this.excludedMethods = excludedMethods;
     }
 
-    /** {@code netty}: has access to Netty's own detector. */
-    static ContextLeakDetectorFactory of(Class<?> detector, Lookup netty) throws ReflectiveOperationException {
+    /** {@code netty}: Netty's own class. */
+    static ContextLeakDetectorFactory of(Class<?> detector, Class<?> netty) throws ReflectiveOperationException {
         MethodType type = MethodType.methodType(void.class, Class.class, int.class, AtomicReference.class);
         MethodHandle constructor = MethodHandles.lookup().findConstructor(detector, type);
         return new ContextLeakDetectorFactory(constructor, excludedMethods(netty));
@@ -27,9 +27,10 @@ final class ContextLeakDetectorFactory extends ResourceLeakDetectorFactory {
 
     /** Classes and methods, in turn, whose frames Netty leaves out of records. */
     @SuppressWarnings("unchecked")
-    private static AtomicReference<String[]> excludedMethods(Lookup netty) throws IllegalAccessException {
+    private static AtomicReference<String[]> excludedMethods(Class<?> netty) {
         try {
-            MethodHandle field = netty.findStaticGetter(ResourceLeakDetector.class, "excludedMethods", AtomicReference.class);
+            Lookup lookup = MethodHandles.privateLookupIn(netty, MethodHandles.lookup());
+            MethodHandle field = lookup.findStaticGetter(netty, "excludedMethods", AtomicReference.class);
             return (AtomicReference<String[]>) field.invoke();
         } catch (NoSuchFieldException other) {
             return new AtomicReference<>(new String[0]);

@@ -29,6 +29,8 @@ public final class LucceLeakDetection {
     private static final String DETECTOR = "io/netty/util/ResourceLeakDetector.class";
     private static final String OWN_DETECTOR = "/io/lucce/netty/ContextLeakDetector.class";
 
+    private static boolean isInstalled;
+
     private LucceLeakDetection() {}
 
     /**
@@ -44,20 +46,21 @@ public final class LucceLeakDetection {
         if (!CallContext.isActive()) {
             return false;
         }
-        if (ResourceLeakDetectorFactory.instance() instanceof ContextLeakDetectorFactory) {
+        if (isInstalled) {
             return true;
         }
         try {
             Lookup netty = MethodHandles.privateLookupIn(ResourceLeakTracker.class, MethodHandles.lookup());
             byte[] detector = read(ResourceLeakTracker.class, "/" + DETECTOR);
-            netty.defineClass(new ClassFileEdit(detector).openMethod("track").bytes());
+            Class<?> opened = netty.defineClass(new ClassFileEdit(detector).openMethod("track").bytes());
             byte[] own = read(LucceLeakDetection.class, OWN_DETECTOR);
             Class<?> replaced = MethodHandles.lookup().defineClass(
                     new ClassFileEdit(own).renameMethod("trackInContext", "track").bytes());
-            ResourceLeakDetectorFactory.setResourceLeakDetectorFactory(ContextLeakDetectorFactory.of(replaced, netty));
+            ResourceLeakDetectorFactory.setResourceLeakDetectorFactory(ContextLeakDetectorFactory.of(replaced, opened));
+            isInstalled = true;
             return true;
         } catch (ReflectiveOperationException | IOException | LinkageError | IllegalArgumentException failure) {
-            LOGGER.log(System.Logger.Level.WARNING, "Netty's own leak detection goes on: " + failure);
+            LOGGER.log(System.Logger.Level.WARNING, "Netty's own leak detection goes on", failure);
             return false;
         }
     }

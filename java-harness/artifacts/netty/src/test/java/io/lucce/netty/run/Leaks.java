@@ -15,8 +15,6 @@ import java.util.function.Function;
 
 /** Forgets buffers in known ways, and returns the records of the leaks that Netty reports. Each class loader has its own Netty. */
 public final class Leaks implements Function<Boolean, List<String>> {
-    private static final PooledByteBufAllocator POOL = new PooledByteBufAllocator(true);
-
     /** What happens to a buffer before it is forgotten: Netty keeps at most four accesses of each for certain. */
     private static final List<Consumer<ByteBuf>> ACCESSES = List.of(
             buffer -> {},
@@ -31,7 +29,7 @@ public final class Leaks implements Function<Boolean, List<String>> {
                     buffer.writeByte(round);
                 }
             },
-            buffer -> buffer.retain().slice().getByte(0),
+            buffer -> buffer.retain().slice(0, 8).getByte(0),
             buffer -> deep(buffer, 40),
             buffer -> inThread(() -> buffer.setLong(0, 7)),
             buffer -> buffer.forEachByte(each -> true));
@@ -39,15 +37,15 @@ public final class Leaks implements Function<Boolean, List<String>> {
     /** {@code isOwn}: whether numbers of contexts are recorded. */
     @Override
     public List<String> apply(Boolean isOwn) {
-        if (isOwn != LucceLeakDetectionSwitch.install(isOwn)) {
-            throw new IllegalStateException("install");
+        if (isOwn && !LucceLeakDetection.install()) {
+            throw new IllegalStateException("Netty's detection goes on");
         }
         ResourceLeakDetector.setLevel(ResourceLeakDetector.Level.PARANOID);
         List<String> records = Collections.synchronizedList(new ArrayList<>());
         ByteBufUtil.setLeakListener((resource, record) -> records.add(resource + record));
         ACCESSES.forEach(Leaks::forgetEach);
         for (int buffer = 0; buffer < 500; buffer++) {
-            release(POOL.directBuffer(64));
+            release(Pool.POOL.directBuffer(64));
         }
         inThread(() -> forgetEach(buffer -> buffer.writeLong(3)));
         collect(records);
@@ -57,12 +55,17 @@ public final class Leaks implements Function<Boolean, List<String>> {
     private static void forgetEach(Consumer<ByteBuf> access) {
         // The same leaks are reported once.
         for (int round = 0; round < 3; round++) {
-            access.accept(POOL.directBuffer(64).writeZero(0));
-            access.accept(POOL.heapBuffer(64).setZero(0, 64));
+            access.accept(Pool.POOL.directBuffer(64).writeZero(0));
+            access.accept(Pool.POOL.heapBuffer(64).setZero(0, 64));
             access.accept(UnpooledByteBufAllocator.DEFAULT.buffer(64).setZero(0, 64));
-            CompositeByteBuf all = POOL.compositeBuffer().addComponent(true, POOL.buffer(64).writeZero(64));
-            access.accept(all.resetWriterIndex());
+            CompositeByteBuf all = Pool.POOL.compositeBuffer();
+            access.accept(all.addComponent(false, Pool.POOL.buffer(64).writeZero(64)));
         }
+    }
+
+    /** Apart: Netty's classes are loaded after the installation. */
+    private static final class Pool {
+        static final PooledByteBufAllocator POOL = new PooledByteBufAllocator(true);
     }
 
     private static void deep(ByteBuf buffer, int frames) {
@@ -101,14 +104,7 @@ public final class Leaks implements Function<Boolean, List<String>> {
             } catch (InterruptedException end) {
                 throw new IllegalStateException(end);
             }
-            POOL.buffer(1).release();
-        }
-    }
-
-    /** Apart, so that a program without the artifact's detection loads nothing of it. */
-    private static final class LucceLeakDetectionSwitch {
-        static boolean install(boolean isOwn) {
-            return isOwn && LucceLeakDetection.install();
+            Pool.POOL.buffer(1).release();
         }
     }
 }
