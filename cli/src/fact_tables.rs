@@ -267,9 +267,8 @@ impl SurvivalLine<'_> {
     fn to_row(&self, profile: &Profile) -> FactRow {
         let (survival, bytes) = (self.survival(), self.amount.bytes);
         let lived = SURVIVED_COLLECTIONS.iter().zip(survival.lived_bytes);
-        let lived = lived.map(|(collections, part)| {
-            format!("{:.0}% {collections}", percent_of(part, bytes))
-        });
+        let lived = lived
+            .map(|(collections, part)| format!("{:.0}% {collections}", percent_of(part, bytes)));
         let lived = lived.collect::<Vec<_>>().join(", ");
         let trace = self
             .largest
@@ -325,6 +324,7 @@ fn build_class_table(profile: &Profile) -> Option<FactTable> {
             totals.generated,
             totals.alive(),
             totals.bytes,
+            totals.estimate_metaspace(),
             totals.loaders,
             totals.loaders_alive(),
         ];
@@ -342,7 +342,7 @@ fn build_class_table(profile: &Profile) -> Option<FactTable> {
         tab: "classes",
         title: "Who defines classes",
         says: note_with_limit(
-            "By context and by the class of the loader. Bytes are those of class files.".into(),
+            "By context and by the class of the loader. Bytes are those of class files. The metaspace of living classes is estimated from them.".into(),
             classes.len(),
         ),
         columns: vec![
@@ -351,6 +351,7 @@ fn build_class_table(profile: &Profile) -> Option<FactTable> {
             FactColumn::new("Generated", Some("")),
             FactColumn::new("Alive", Some("")),
             FactColumn::new("Bytes", Some("bytes")),
+            FactColumn::new("Metaspace, about", Some("bytes")),
             FactColumn::new("Loaders", Some("")),
             FactColumn::new("Loaders alive", Some("")),
             FactColumn::new("Loader", None),
@@ -408,4 +409,56 @@ fn text_cell(text: &str) -> FactCell {
 fn format_frames(trace: &StackTrace) -> String {
     let frames = trace.frames.iter();
     frames.map(|frame| format!("\tat {frame}\n")).collect()
+}
+
+#[cfg(test)]
+mod fact_tables_tests {
+    use lucce_testkit::HEADER;
+
+    use super::*;
+
+    #[test]
+    fn open_resources_have_their_ages_and_the_oldest_comes_first() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("open.log");
+        let read = |has_ended, now_ms| {
+            let _run = lucce_testkit::open::open(&path, has_ended);
+            let profile = Profile::open(&path).unwrap();
+            build_open_table(&profile, now_ms).unwrap()
+        };
+        let lines = |oldest: [&str; 2], newest: &str| {
+            let [first, second] = oldest;
+            let rest = "resource: java.io.FileInputStream, opened at: app.Main.work(Main.java:";
+            [
+                format!(
+                    "Open resources: 3 by 2 contexts, the oldest for {first}; 10 opened, 5 closed, 2 collected but never closed."
+                ),
+                format!(
+                    "  oldest: {first}, newest: {newest}, open: 2, opened: 4, closed: 2, never closed, collected: 0, open by quarter of the run: 1 + 0 + 1 + 0, {rest}21)"
+                ),
+                format!(
+                    "  oldest: {second}, newest: {second}, open: 1, opened: 3, closed: 2, never closed, collected: 0, open by quarter of the run: 0 + 1 + 0 + 0, {rest}21)"
+                ),
+                format!(
+                    "  oldest: 0 ns, newest: 0 ns, open: 0, opened: 3, closed: 1, never closed, collected: 2, open by quarter of the run: 0 + 0 + 0 + 0, {rest}22)"
+                ),
+            ]
+        };
+        let table = read(true, None);
+        assert_eq!(
+            format_table(&table, 9),
+            lines(["7.00 s", "6.00 s"], "3.00 s")
+        );
+        assert!(
+            table.rows[0]
+                .trace
+                .starts_with("in main\n\tat app.Main.work(")
+        );
+        // While the JVM runs, ages are those of now.
+        let now_ms = HEADER.start / 1_000_000 + 8_000;
+        assert_eq!(
+            format_table(&read(false, Some(now_ms)), 9),
+            lines(["7.00 s", "6.00 s"], "3.00 s")
+        );
+    }
 }

@@ -57,12 +57,7 @@ fn build_overview(window: &SampleWindow, view: &TopView) -> Option<Vec<TopRow>> 
             let mut own = sum_own_lines(window, view, kind, true);
             own.retain(|(frame, _)| lines.iter().all(|(shown, _)| shown != frame));
             own.truncate(OWN_OBJECT_ROWS);
-            rows.append(&mut rows_of_lines(
-                window,
-                (view, kind),
-                &own,
-                true,
-            ));
+            rows.append(&mut rows_of_lines(window, (view, kind), &own, true));
         }
     }
     (listed > 1).then_some(rows)
@@ -104,11 +99,7 @@ fn sum_own_lines(
 }
 
 /// The frame of own code that an event belongs to. `itself`: only if it happens there.
-fn find_own_line(
-    window: &SampleWindow,
-    row: &MergedCounter,
-    itself: bool,
-) -> Option<TreeFrameKey> {
+fn find_own_line(window: &SampleWindow, row: &MergedCounter, itself: bool) -> Option<TreeFrameKey> {
     let joined = &window.joined;
     let own = match itself {
         true => joined

@@ -368,7 +368,10 @@ impl TopScreen<'_> {
             "  share".to_owned(),
             head("value", by_count == Some(false), 14),
             head("events", by_count == Some(true), 12),
-            format!("{:>survival_width$}", if survival_width > 0 { "lives" } else { "" }),
+            format!(
+                "{:>survival_width$}",
+                if survival_width > 0 { "lives" } else { "" }
+            ),
             rows::list_title(self.view.list).to_owned(),
         ])
         .style(Style::new().add_modifier(Modifier::BOLD));

@@ -6,8 +6,6 @@ import io.netty.util.ResourceLeakHint;
 import io.netty.util.ResourceLeakTracker;
 import io.netty.util.internal.StringUtil;
 import io.netty.util.internal.SystemPropertyUtil;
-import java.lang.invoke.MethodHandles;
-import java.lang.invoke.VarHandle;
 import java.lang.ref.PhantomReference;
 import java.lang.ref.Reference;
 import java.lang.ref.ReferenceQueue;
@@ -18,17 +16,8 @@ import java.util.Set;
 final class ContextTracker<T> extends PhantomReference<Object> implements ResourceLeakTracker<T> {
     /** Number of accesses that are kept, as Netty's own option says. */
     private static final int KEPT = Math.max(0, SystemPropertyUtil.getInt("io.netty.leakDetection.targetRecords", 4));
-    private static final VarHandle COUNT;
     /** The package whose frames belong to the record, not to the program. */
     private static final String OWN = ContextTracker.class.getPackageName() + ".";
-
-    static {
-        try {
-            COUNT = MethodHandles.lookup().findVarHandle(ContextTracker.class, "count", int.class);
-        } catch (ReflectiveOperationException impossible) {
-            throw new ExceptionInInitializerError(impossible);
-        }
-    }
 
     /** Links of the list; its lock guards them. */
     ContextTracker<?> previous;
@@ -38,12 +27,12 @@ final class ContextTracker<T> extends PhantomReference<Object> implements Resour
     private final TrackerList list;
     private final long created;
     private final String createdHint;
-    /** Number of accesses. */
-    private volatile int count;
+    /** Number of accesses. Of two at the same time in several threads, one may be lost. */
+    private int count;
     /** The contexts of the last accesses: access n is at n % KEPT. */
     private final long[] accesses = new long[KEPT];
     /** Their hints; null: none had one. */
-    private volatile String[] hints;
+    private String[] hints;
 
     ContextTracker(T object, ReferenceQueue<Object> collected, TrackerList list, Object hint, long created) {
         super(object, collected);
@@ -73,7 +62,9 @@ final class ContextTracker<T> extends PhantomReference<Object> implements Resour
     }
 
     private void keep(long context, String hint) {
-        int at = Integer.remainderUnsigned((int) COUNT.getAndAdd(this, 1), KEPT);
+        int access = count;
+        count = access + 1;
+        int at = Integer.remainderUnsigned(access, KEPT);
         accesses[at] = context;
         String[] texts = hints;
         if (hint != null && texts == null) {
