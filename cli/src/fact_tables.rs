@@ -244,7 +244,7 @@ fn build_survival_table(profile: &Profile) -> Option<FactTable> {
             FactColumn::new("Old", Some("bytes")),
             FactColumn::new("On the heap", Some("bytes")),
             FactColumn::new("Died young", Some("%")),
-            FactColumn::new("Lived", None),
+            FactColumn::new("Lived through", None),
             FactColumn::new("Line", None),
         ],
         rows: rows.map(|line| line.to_row(profile)).collect(),
@@ -268,7 +268,7 @@ impl SurvivalLine<'_> {
         let (survival, bytes) = (self.survival(), self.amount.bytes);
         let lived = SURVIVED_COLLECTIONS.iter().zip(survival.lived_bytes);
         let lived = lived
-            .map(|(collections, part)| format!("{:.0}% {collections}", percent_of(part, bytes)));
+            .map(|(collections, part)| format!("{collections}: {:.0}%", percent_of(part, bytes)));
         let lived = lived.collect::<Vec<_>>().join(", ");
         let trace = self
             .largest

@@ -1,7 +1,7 @@
 // The page of `lucce view` in Chromium: every tab, search, zoom, keyboard, hostile names, and sums that are
 // those of `lucce report --json`. `cargo xtask page-tests` starts it with these in the environment:
 //   PAGES     a folder with one.html, two.html (of two runs), changed.html (of `lucce diff --html`, by type, per lock), leaks.html (of a run whose objects were followed), tags.html (of a
-//             program that opens tags), facts.html (of locks, threads, classes, open resources and named methods), one.json, one-lock.json, tags.json, facts-KIND.json (reports
+//             program that opens tags), facts.html (of locks, threads, classes and named methods), one.json, one-lock.json, tags.json, facts-KIND.json (reports
 //             of these runs, the third one by tag) and two.json (`lucce diff`)
 //   CHROMIUM  the browser
 //   PLAYWRIGHT  where playwright-core is installed
@@ -625,20 +625,6 @@ describe("a page of locks, threads, classes and named methods", () => {
     assert.deepEqual(await numbers("classes", 8), expected);
     const text = await (await rowsOf("Classes", "Who defines classes")).first().innerText();
     assert.ok(text.includes(definitions[0].loader), text);
-  });
-
-  test("has what is open, as the command has it", async () => {
-    await open("facts");
-    const { contexts, never_closed: collected } = read("facts-open");
-    const stacks = new Set([...contexts, ...collected].map((row) => row.stack + row.type));
-    assert.ok(contexts.length > 0, "nothing is open");
-    const rows = await rowsOf("Open", "Open resources");
-    assert.equal(await rows.count(), Math.min(stacks.size, 100));
-    const shown = await numbers("open", 3);
-    assert.deepEqual(shown.slice(0, contexts.length).map(([, , open]) => open), contexts.map((row) => row.open));
-    // What the JDK keeps for itself comes last.
-    const own = contexts.filter((row) => !row.kept_by_jdk);
-    if (own.length > 0) assert.ok((await rows.first().innerText()).includes(own[0].type), await rows.first().innerText());
   });
 
   test("has the times of named methods, the longest, and how many took how long", async () => {

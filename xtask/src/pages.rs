@@ -33,16 +33,13 @@ pub fn tests() -> Outcome {
     report((one, "alloc"), &[], &folder.join("one.json"))?;
     report((one, "lock"), &[], &folder.join("one-lock.json"))?;
     let facts = folder.join("facts.lucce");
-    let events = "events=lock+thread+class+open+time:Shop.orders+Shop.tree";
+    let events = "events=lock+thread+class+time:Shop.orders+Shop.tree";
     tools::run_quietly(&mut program(&folder, (&facts, events), 2)?)?;
     view(&[&facts], &folder.join("facts.html"))?;
     for kind in ["lock", "thread", "class", "time"] {
         let to = folder.join(format!("facts-{kind}.json"));
         report((&facts, kind), &[], &to)?;
     }
-    let mut open = Command::new(paths::lucce());
-    open.args(["open", "--json", "--top", "0"]).arg(&facts);
-    save(&mut open, &folder.join("facts-open.json"))?;
     let tags = tagged(&folder)?;
     view(&[&tags], &folder.join("tags.html"))?;
     report(
