@@ -66,7 +66,8 @@ pub fn run(args: &OpenArgs) -> Result<CommandStatus, CommandError> {
     ))
 }
 
-fn milliseconds_now() -> u64 {
+/// Milliseconds since 1970.
+pub fn milliseconds_now() -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     now.map_or(0, |now| now.as_millis() as u64)
 }
@@ -91,16 +92,18 @@ struct OpenReport {
     /// Number of contexts, of which the first are listed.
     #[serde(skip)]
     different: [usize; 2],
+    #[serde(skip)]
+    summary: String,
 }
 
 /// Numbers of resources.
 #[derive(Serialize, Clone, Copy, Default)]
-struct ResourceSums {
-    opened: u64,
-    closed: u64,
-    open: u64,
+pub struct ResourceSums {
+    pub opened: u64,
+    pub closed: u64,
+    pub open: u64,
     /// Collected before anything closed them.
-    collected: u64,
+    pub collected: u64,
     /// Mapped files whose buffer was collected, which unmaps them.
     unmapped: u64,
 }
@@ -115,6 +118,13 @@ struct OpenRow {
     newest_millis: u64,
     /// Of the open ones, how many were opened in each quarter of the run.
     opened_by_quarter: [u64; GROWTH_PARTS],
+    #[serde(flatten)]
+    openers: OpenerCounts,
+}
+
+/// Open resources of a context, by the thread that opened them and its tags.
+#[derive(Serialize, Default)]
+pub struct OpenerCounts {
     threads: BTreeMap<String, u64>,
     tags: BTreeMap<String, u64>,
 }
@@ -149,7 +159,7 @@ struct TypeRow {
 }
 
 impl ResourceSums {
-    fn from_context(row: &OpenedContext) -> ResourceSums {
+    pub fn from_context(row: &OpenedContext) -> ResourceSums {
         let [collected, unmapped] = match row.has_close() {
             true => [row.collected, 0],
             false => [0, row.collected],
@@ -205,16 +215,31 @@ impl ClosedContextRow {
     }
 }
 
-impl OpenRow {
-    fn new(profile: &Profile, resources: &OpenedResources, row: &OpenedContext) -> OpenRow {
-        let (mut threads, mut tags) = (BTreeMap::new(), BTreeMap::new());
+impl OpenerCounts {
+    pub fn new(profile: &Profile, row: &OpenedContext) -> OpenerCounts {
+        let mut counts = OpenerCounts::default();
         for resource in &row.open {
             let thread = profile.thread_name(resource.thread);
-            *threads.entry(thread).or_default() += 1;
+            *counts.threads.entry(thread).or_default() += 1;
             if let Some(own) = find_thread_tags(profile, resource.thread) {
-                *tags.entry(format_tags(own)).or_default() += 1;
+                *counts.tags.entry(format_tags(own)).or_default() += 1;
             }
         }
+        counts
+    }
+
+    /// `in main`, `tags request=GET / (2), request=GET /orders (1)`
+    pub fn to_lines(&self) -> Vec<String> {
+        let parts = [("in", &self.threads), ("tags", &self.tags)].into_iter();
+        let parts = parts.filter(|(_, counts)| !counts.is_empty());
+        parts
+            .map(|(word, counts)| format!("{word} {}", format_counts(counts)))
+            .collect()
+    }
+}
+
+impl OpenRow {
+    fn new(profile: &Profile, resources: &OpenedResources, row: &OpenedContext) -> OpenRow {
         let age = |resource| resources.age_ms(resource);
         OpenRow {
             place: ResourcePlace::new(profile, row),
@@ -222,8 +247,7 @@ impl OpenRow {
             oldest_millis: row.open.first().map_or(0, age),
             newest_millis: row.open.last().map_or(0, age),
             opened_by_quarter: resources.count_openings_by_part(row),
-            threads,
-            tags,
+            openers: OpenerCounts::new(profile, row),
         }
     }
 
@@ -231,7 +255,7 @@ impl OpenRow {
         let ages = match self.sums.open {
             1 => format!("for {}", format_age(self.oldest_millis)),
             _ => {
-                let quarters = self.opened_by_quarter.map(grouped).join(" + ");
+                let quarters = format_quarters(self.opened_by_quarter);
                 let [oldest, newest] = [self.oldest_millis, self.newest_millis].map(format_age);
                 format!("for {newest} to {oldest}, opened by quarter of the run: {quarters}")
             }
@@ -244,9 +268,8 @@ impl OpenRow {
             self.place.place,
             format_past(self.sums)
         )?;
-        writeln!(out, "    in {}", format_counts(&self.threads))?;
-        if !self.tags.is_empty() {
-            writeln!(out, "    tags {}", format_counts(&self.tags))?;
+        for line in self.openers.to_lines() {
+            writeln!(out, "    {line}")?;
         }
         self.place.write_frames(out, depth)
     }
@@ -281,6 +304,35 @@ fn format_age(millis: u64) -> String {
     format_amount(millis as f64 * 1_000_000.0, "ns")
 }
 
+/// `12 by 3 contexts, the oldest for 5 min 2 s; 100 opened, 80 closed, 8 collected but never closed`
+pub fn summarize_resources(resources: &OpenedResources) -> String {
+    let mut sums = ResourceSums::default();
+    for row in &resources.rows {
+        sums.add_sums(ResourceSums::from_context(row));
+    }
+    let contexts = resources.rows.iter().filter(|row| !row.open.is_empty());
+    let oldest = find_oldest_age(resources).map_or_else(String::new, |age| {
+        format!(", the oldest for {}", format_age(age))
+    });
+    format!(
+        "{} by {}{oldest}; {}",
+        grouped(sums.open),
+        format_plural(contexts.count() as u64, "context"),
+        format_past(sums)
+    )
+}
+
+/// In milliseconds; `None`: nothing is open.
+fn find_oldest_age(resources: &OpenedResources) -> Option<u64> {
+    let firsts = resources.rows.iter().filter_map(|row| row.open.first());
+    firsts.map(|first| resources.age_ms(first)).max()
+}
+
+/// The number of open resources by the quarter of the run in which they were opened: `0 + 1 + 1 + 20`
+pub fn format_quarters(quarters: [u64; GROWTH_PARTS]) -> String {
+    quarters.map(grouped).join(" + ")
+}
+
 impl OpenReport {
     fn new(profile: &Profile, resources: &OpenedResources, args: &OpenArgs) -> OpenReport {
         let top = if args.top == 0 { usize::MAX } else { args.top };
@@ -308,7 +360,6 @@ impl OpenReport {
             rows.map(|row| ClosedContextRow::new(profile, row))
                 .collect()
         };
-        let firsts = resources.rows.iter().filter_map(|row| row.open.first());
         let type_row = |(type_name, sums)| TypeRow { type_name, sums };
         let mut types: Vec<TypeRow> = types.into_iter().map(type_row).collect();
         types.sort_by_key(|row| (u64::MAX - row.sums.open, u64::MAX - row.sums.collected));
@@ -317,7 +368,7 @@ impl OpenReport {
             version: 1,
             run: profile.header.run.map(|run| run.to_string()),
             sums,
-            oldest_millis: firsts.map(|first| resources.age_ms(first)).max(),
+            oldest_millis: find_oldest_age(resources),
             contexts: open
                 .take(top)
                 .map(|row| OpenRow::new(profile, resources, row))
@@ -327,21 +378,12 @@ impl OpenReport {
             types,
             outside: resources.outside,
             different,
+            summary: summarize_resources(resources),
         }
     }
 
     fn write(&self, out: &mut impl Write, depth: usize) -> io::Result<()> {
-        let oldest = self.oldest_millis;
-        let oldest = oldest.map_or_else(String::new, |age| {
-            format!(", the oldest for {}", format_age(age))
-        });
-        let contexts = format_plural(self.different[0] as u64, "context");
-        let open = grouped(self.sums.open);
-        writeln!(
-            out,
-            "open: {open} by {contexts}{oldest}; {}",
-            format_past(self.sums)
-        )?;
+        writeln!(out, "open: {}", self.summary)?;
         for row in &self.contexts {
             row.write(out, depth)?;
         }

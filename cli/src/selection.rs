@@ -102,6 +102,25 @@ impl Selection {
     /// Opens a run's log and applies classes, times, threads and tags. `from_stream`: counts the stream's events even if
     /// no times and threads are selected.
     pub fn open_run(&self, log: &Path, from_stream: bool) -> Result<SelectedRun, CommandError> {
+        self.open_run_with(log, from_stream, |_| ())
+    }
+
+    /// As [`Selection::open_run`], with open resources among the events of a run that is read whole.
+    pub fn open_run_with_resources(&self, log: &Path) -> Result<SelectedRun, CommandError> {
+        self.open_run_with(log, false, |profile| {
+            if self.times.is_unrestricted() {
+                profile.count_open_resources();
+            }
+        })
+    }
+
+    /// `prepare`: changes the profile before tags are applied.
+    fn open_run_with(
+        &self,
+        log: &Path,
+        from_stream: bool,
+        prepare: impl FnOnce(&mut Profile),
+    ) -> Result<SelectedRun, CommandError> {
         // The stream is read before the log: see `read_stream`.
         let stream = self.times.open_stream(log, from_stream)?;
         let mut profile = self.counts.classes.open_log(log)?;
@@ -110,6 +129,7 @@ impl Selection {
             None => self.counts.interval.apply(log, &mut profile)?,
         }
         let status = self.times.apply(log, &mut profile, stream)?;
+        prepare(&mut profile);
         self.counts.tagged.apply(log, &mut profile)?;
         if !self.is_whole_kind() {
             // Live objects have no times, threads or tags.

@@ -152,11 +152,7 @@ fn add_run(
     let SelectedRun {
         mut profile,
         status,
-    } = selection.open_run(file, false)?;
-    if selection.times.is_unrestricted() {
-        profile.count_open_resources();
-        selection.counts.tagged.apply(file, &mut profile)?;
-    }
+    } = selection.open_run_with_resources(file)?;
     if let Some(kind) = selection.event() {
         find_kind(file, &profile, Some(kind), status)?;
         profile.events = profile.events_of_kind(kind);
@@ -185,7 +181,7 @@ fn add_run(
     drop(bar);
     let is_whole_run = is_whole && profile.interval.is_none() && !profile.is_restricted();
     page.set_facts(match is_whole_run {
-        true => list_fact_tables(&profile),
+        true => list_fact_tables(&profile, None),
         false => Vec::new(),
     });
     if profile.meta.contains_key("leak.interval") && selection.is_whole_kind() {

@@ -46,7 +46,7 @@ struct SampledSum {
 pub const SURVIVAL_KINDS: usize = 2 + SURVIVED_COLLECTIONS.len();
 
 /// What of the sampled objects lives how long: bytes. What is neither old nor dead was alive and young at last, or was not
-/// followed: see [`UNFOLLOWED_SAMPLES`].
+/// followed: see [`lucce_options::kinds::UNFOLLOWED_SAMPLES`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct SurvivalAmount {
     /// Bytes that died before they were old.
@@ -67,14 +67,22 @@ impl SurvivalAmount {
     }
 }
 
-/// The agent's statistics on samples that it did not follow: there was no room, or no reference.
-pub const UNFOLLOWED_SAMPLES: [&str; 2] = ["survive.dropped", "survive.missed"];
-
 /// Whether the run has numbers of survivors (agent option `events=survive`). Those of an interval are not known: samples of
 /// earlier times die in it.
 #[must_use]
 pub fn has_survival(profile: &Profile) -> bool {
     profile.meta.contains_key(TENURING_THRESHOLD) && profile.interval.is_none()
+}
+
+/// The contexts of samples of the heap, and of how long they live.
+#[must_use]
+pub fn list_sampled_contexts(profile: &Profile) -> Vec<EventContext> {
+    let kinds = std::iter::once(HEAP).chain(SURVIVE.log_kinds.iter().copied());
+    let contexts = kinds.flat_map(|kind| {
+        let events = profile.events_of_kind(kind.name);
+        profile.list_contexts_of(&events, &|_| ()).list
+    });
+    contexts.collect()
 }
 
 /// What an event type says about samples.

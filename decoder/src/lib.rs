@@ -109,8 +109,8 @@ pub use followed_objects::{FollowedObjects, LiveObjectCensus, LiveObjectRow, Liv
 pub use frame::{CodeOrigin, StackFrame, is_jdk_name};
 pub use frame_fold::{FoldedFrames, FoldedLine, FrameDisplay, MIN_TRACE_LINES, shorten_trace};
 pub use heap_estimates::{
-    HeapAmount, HeapEstimates, SURVIVAL_KINDS, SampleRole, SurvivalAmount, UNFOLLOWED_SAMPLES,
-    find_sample_role, has_survival,
+    HeapAmount, HeapEstimates, SURVIVAL_KINDS, SampleRole, SurvivalAmount, find_sample_role,
+    has_survival, list_sampled_contexts,
 };
 pub use idle::{IdleContexts, find_idle_contexts};
 pub use kinds::{

@@ -11,6 +11,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.Callable;
 import java.util.function.Supplier;
+import javax.management.ObjectName;
 
 /**
  * Makes classes of known numbers: loaders that are deployed again, proxies, hidden classes and lambdas. Half of the
@@ -101,6 +102,21 @@ public class DefinedClasses {
         return "text";
     }
 
+    /** Bytes of metaspace of the living classes of all {@link Deployment}s, as the VM says. */
+    static long metaspace() throws Exception {
+        String[] none = {};
+        String told = (String) ManagementFactory.getPlatformMBeanServer().invoke(
+                new ObjectName("com.sun.management:type=DiagnosticCommand"), "vmClassloaderStats",
+                new Object[] {none}, new String[] {String[].class.getName()});
+        // JDK 17 has words there.
+        long unit = Runtime.version().feature() == 17 ? 8 : 1;
+        long sum = 0;
+        for (String line : told.lines().filter(line -> line.endsWith(" " + Deployment.class.getName())).toList()) {
+            sum += Long.parseLong(line.trim().split("\\s+")[5]) * unit;
+        }
+        return sum;
+    }
+
     public static void main(String[] args) throws Throwable {
         // What the JDK loads for the first of each belongs to no number.
         deploy(true);
@@ -138,6 +154,7 @@ public class DefinedClasses {
         System.out.println("lambda " + (LAMBDAS - first) + " 0");
         // The first of each came before the first count: three classes of a loader, and three others.
         System.out.println("loaded " + (loaded + (1 - first) * 6) + " " + unloaded);
+        System.out.println("metaspace " + metaspace());
         System.out.println("done");
         if (args.length > 0) Thread.sleep(Long.MAX_VALUE);
     }

@@ -38,6 +38,10 @@ fn defined(setup: &Setup, jdk: &Jdk, (mode, flags, options): (&str, &[&str], &st
     let java = java.flags(flags).main([PROGRAM]);
     java.run()?.expect(0)?;
     compare_with_report(&java)?;
+    // Hooks make classes larger, and older JDKs count otherwise.
+    if jdk.version >= 17 && !options.contains("alloc") {
+        compare_metaspace(&java)?;
+    }
     let log = java.log().to_string_lossy().into_owned();
     let rows = definitions(&java, &log)?;
     // Only hooks have the bytes of hidden classes.
@@ -140,11 +144,33 @@ fn compare_with_report(java: &Java<'_>) -> Checked {
     let (defined, unloaded) = expected["deploy"];
     let (loaders, unloaded_loaders) = expected["loaders"];
     let alive = defined - unloaded;
-    let says = format!(
-        "; {alive} alive, {unloaded} unloaded; {loaders} loaders, {} alive: DefinedClasses$Deployment, at DefinedClasses$Deployment.findClass(DefinedClasses.java:",
-        loaders - unloaded_loaders
+    let (alive, says) = (
+        format!("; {alive} alive, about "),
+        format!(
+            " of metaspace, {unloaded} unloaded; {loaders} loaders, {} alive: DefinedClasses$Deployment, at DefinedClasses$Deployment.findClass(DefinedClasses.java:",
+            loaders - unloaded_loaders
+        ),
     );
-    ensure(text.contains(&says), || format!("{says}\n{text}"))
+    let line = text.lines().find(|line| line.contains(&says));
+    ensure(line.is_some_and(|line| line.contains(&alive)), || {
+        format!("{alive}…{says}\n{text}")
+    })
+}
+
+/// The estimate is that of the VM, up to a tenth, for small classes.
+fn compare_metaspace(java: &Java<'_>) -> Checked {
+    let printed = java.printed("stdout");
+    let lines = printed.lines();
+    let of_vm = lines.filter_map(|line| line.strip_prefix("metaspace ")?.parse::<u64>().ok());
+    let of_vm: u64 = of_vm.sum();
+    let rows = definitions(java, &java.log().to_string_lossy())?;
+    let rows = rows
+        .iter()
+        .filter(|row| row["loader"] == "DefinedClasses$Deployment");
+    let estimate: u64 = rows.map(|row| number(row, "metaspace_bytes")).sum();
+    ensure(of_vm > 0 && estimate.abs_diff(of_vm) * 10 <= of_vm, || {
+        format!("about {estimate} bytes of metaspace, {of_vm} as the VM says")
+    })
 }
 
 fn definitions(java: &Java<'_>, log: &str) -> Result<Vec<Value>, String> {

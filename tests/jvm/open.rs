@@ -29,6 +29,7 @@ pub fn tests(setup: &'static Setup) -> Vec<Test> {
         add("default", default);
         add("attached", attached);
         add("pools", pools);
+        add("netty", netty);
         if jdk.version > 17 {
             add("out-of-scope", out_of_scope);
         }
@@ -118,6 +119,102 @@ fn compare(report: &Value, printed: &str) -> Checked {
     ensure(left.is_none(), || format!("{left:?} is left"))
 }
 
+/// The line of `lucce top` that sums up what is open says what `lucce open` does, and its rows have the oldest first.
+fn compare_top(java: &Java<'_>, target: &str) -> Checked {
+    let open = java.lucce().text(0, &["open", "--top", "0", target])?;
+    let summary = open.lines().next().ok_or("no summary")?;
+    let args = ["top", target, "--once", "--interval", "100ms"];
+    let top = java
+        .lucce()
+        .text(0, &[&args[..], &["--event", "open"]].concat())?;
+    let shown = top
+        .lines()
+        .find_map(|line| line.strip_prefix("Open resources: "));
+    let numbers = |text: &str| {
+        let words = text.split(|c: char| !c.is_ascii_digit() && c != ',');
+        words
+            .filter(|word| word.contains(|c: char| c.is_ascii_digit()))
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
+    // The age is later by a little, if the JVM runs.
+    let counts = |text: &str| {
+        let (open, rest) = text.split_once(", the oldest for ")?;
+        let (_, past) = rest.split_once("; ")?;
+        Some([numbers(open), numbers(past)])
+    };
+    let expected = summary.strip_prefix("open: ").and_then(counts);
+    ensure(
+        expected.is_some() && shown.and_then(counts) == expected,
+        || format!("{summary}\n{top}"),
+    )?;
+    let row = top.lines().find(|line| line.starts_with("  oldest: "));
+    ensure(row.is_some_and(|row| row.contains(", opened at: ")), || {
+        top.clone()
+    })
+}
+
+/// The page has a row for each context with open or collected resources.
+fn compare_page(java: &Java<'_>, log: &str, report: &Value) -> Checked {
+    let page = java.folder().join("open.html");
+    let to = page.display().to_string();
+    java.lucce().text(0, &["view", log, "-o", &to])?;
+    let html = fs::read_to_string(&page).map_err(|e| e.to_string())?;
+    let data = html.split_once("id=\"data\">").map(|(_, behind)| behind);
+    let data = data.and_then(|data| data.split_once("</script>"));
+    let (data, _) = data.ok_or("a page without data")?;
+    let data: Value = serde_json::from_str(data).map_err(|e| e.to_string())?;
+    let tables = data["facts"].as_array().ok_or("no tables")?;
+    let table = tables.iter().find(|table| table["tab"] == "open");
+    let rows = table.and_then(|table| table["rows"].as_array());
+    let rows = rows.ok_or("no table of open resources")?;
+    let mut sums = [0; 4];
+    for row in rows {
+        for (sum, cell) in sums.iter_mut().zip([2, 3, 4, 5]) {
+            *sum += row["cells"][cell].as_u64().ok_or("no number")?;
+        }
+    }
+    let listed = ["contexts", "never_closed"].map(|list| report[list].as_array());
+    let mut expected = [0; 4];
+    let mut seen = std::collections::BTreeSet::new();
+    for row in listed.into_iter().flatten().flatten() {
+        if seen.insert((row["stack"].to_string(), row["type"].to_string())) {
+            for (sum, key) in expected
+                .iter_mut()
+                .zip(["open", "opened", "closed", "collected"])
+            {
+                *sum += row[key].as_u64().ok_or("no number")?;
+            }
+        }
+    }
+    ensure(sums == expected && rows.len() == seen.len(), || {
+        format!(
+            "the page has {sums:?} in {} rows, not {expected:?}",
+            rows.len()
+        )
+    })
+}
+
+/// Netty's own records of leaks are those of numbers: the program compares them.
+fn netty(setup: &Setup, jdk: &Jdk) -> Checked {
+    let target = setup.harness.join("artifacts/netty/target");
+    let target = target.display();
+    let java = Java::new(setup, jdk, &format!("open-{}-netty", jdk.version))
+        .class_path(format!(
+            "{target}/test-classes:{target}/classes:{target}/lib/*"
+        ))
+        .agent("events=none")
+        .main(["io.lucce.netty.run.NettyRun"]);
+    let ended = java.run()?.expect(0)?;
+    let leaks = ended.stdout.lines().find_map(|line| {
+        let number = line.strip_prefix("OK ")?.strip_suffix(" leaks")?;
+        number.parse::<u32>().ok()
+    });
+    ensure(leaks >= Some(30), || ended.stdout.clone())?;
+    java.clean();
+    Ok(())
+}
+
 fn read_open(java: &Java<'_>, target: &str) -> Result<Value, String> {
     java.lucce().json(&["open", "--json", "--top", "0", target])
 }
@@ -159,6 +256,8 @@ fn run_program(setup: &Setup, jdk: &Jdk, name: &str, options: &str) -> Checked {
     ] {
         ensure(text.contains(words), || format!("{words}: {text}"))?;
     }
+    compare_top(&java, &log)?;
+    compare_page(&java, &log, &report)?;
     java.lucce().check(&java.log())?;
     java.clean();
     Ok(())
@@ -199,6 +298,7 @@ fn attached(setup: &Setup, jdk: &Jdk) -> Checked {
         .collect();
     let expected = expected.join("\n");
     compare(&read_open(&jvm.java, &pid)?, &expected)?;
+    compare_top(&jvm.java, &pid)?;
     jvm.ctl(&["detach"])?;
     // The log is complete without its JVM.
     compare(&read_open(&jvm.java, &log)?, &expected)?;

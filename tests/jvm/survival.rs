@@ -1,6 +1,6 @@
 //! `events=alloc+survive`: how many young collections the samples live through.
 
-use lucce_tests::{Checked, Setup, ensure};
+use lucce_tests::{Checked, Java, Setup, ensure};
 use serde_json::Value;
 
 use crate::Test;
@@ -131,9 +131,32 @@ fn check(case: &Case) -> Checked {
         text.contains("survival: died young ") && text.contains(" of the old generation"),
         || text.clone(),
     )?;
+    compare_top(&java, log, is_humongous)?;
     java.lucce().check(&java.log())?;
     java.clean();
     Ok(())
+}
+
+/// `lucce top` has the report's sums of the whole run. With G1, the first line of own code is that of the large arrays.
+fn compare_top(java: &Java<'_>, log: &str, is_humongous: bool) -> Checked {
+    let args = ["top", log, "--once", "--interval", "100ms", "--event"];
+    let top = java.lucce().text(0, &[&args[..], &["alloc"]].concat())?;
+    let all = java
+        .lucce()
+        .json(&["report", "--json", "--top", "1", log])?;
+    let total = Survival::parse(&all["heap"])?;
+    let percent = (total.died as f64 * 100.0 / total.bytes as f64).round();
+    let line = |start: &str| top.lines().find_map(|line| line.strip_prefix(start));
+    let summary = line("What survives: ").ok_or_else(|| top.clone())?;
+    let died = format!("{percent}% of the sampled bytes died young; ");
+    ensure(
+        summary.starts_with(&died) && summary.contains(" of what reached the old generation ("),
+        || format!("{died:?}: {top}"),
+    )?;
+    let row = line("  old: ").ok_or_else(|| top.clone())?;
+    ensure(row.contains("Survives.dropLarge(") || !is_humongous, || {
+        top.clone()
+    })
 }
 
 /// Bytes of samples.

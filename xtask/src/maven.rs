@@ -12,7 +12,7 @@ use std::process::Command;
 use crate::{Outcome, build, jdk, paths, systems, tools};
 
 /// Folders of `java-harness/artifacts`: each is an artifact.
-const ARTIFACTS: [&str; 5] = ["api", "lucce", "junit", "logback", "log4j2"];
+const ARTIFACTS: [&str; 6] = ["api", "lucce", "junit", "logback", "log4j2", "netty"];
 
 /// The system for which `build` makes what it makes.
 const BUILT: &str = "linux-x64";

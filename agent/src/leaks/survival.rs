@@ -22,7 +22,7 @@ use jvmti_bindings::sys::jni::jobject;
 use jvmti_bindings::sys::jvmti as ti;
 use lucce_instrument::kinds::{
     BYTES, DIED_YOUNG, NO_SURVIVAL, OLD_OBJECTS, SURVIVED_COLLECTIONS, SURVIVORS,
-    TENURING_THRESHOLD, YOUNG_COLLECTIONS,
+    TENURING_THRESHOLD, UNFOLLOWED_SAMPLES, YOUNG_COLLECTIONS,
 };
 use lucce_jvmti::gc_counters::GcCounters;
 use lucce_jvmti::{JniEnvironment, JvmError, VmHandle, flags};
@@ -238,12 +238,12 @@ impl SurvivalTracker {
             return;
         };
         self.state.lock().has_ended = true;
-        for (key, value) in [
-            (YOUNG_COLLECTIONS, vm.read_counts().young),
-            ("survive.dropped", self.dropped.load(Ordering::Relaxed)),
-            ("survive.missed", self.missed.load(Ordering::Relaxed)),
-        ] {
-            agent.core.append_stat(key, value);
+        agent
+            .core
+            .append_stat(YOUNG_COLLECTIONS, vm.read_counts().young);
+        let unfollowed = [&self.dropped, &self.missed];
+        for (key, count) in UNFOLLOWED_SAMPLES.iter().zip(unfollowed) {
+            agent.core.append_stat(key, count.load(Ordering::Relaxed));
         }
     }
 }

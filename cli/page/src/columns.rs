@@ -84,6 +84,9 @@ pub struct FactTable {
     /// The kind of its events.
     #[serde(skip)]
     pub kind: &'static str,
+    /// Whether `says` sums it up.
+    #[serde(skip)]
+    pub has_summary: bool,
     /// The tab that begins with it.
     pub tab: &'static str,
     pub title: &'static str,
@@ -108,10 +111,14 @@ impl FactColumn {
 }
 
 #[derive(Clone, Serialize, Debug)]
+#[serde(rename_all = "camelCase")]
 pub struct FactRow {
     pub cells: Vec<FactCell>,
     /// What an open row shows.
     pub trace: String,
+    /// Whether it comes last in every order.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_last: bool,
 }
 
 #[derive(Clone, Serialize, Debug)]

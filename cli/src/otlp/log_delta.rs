@@ -117,3 +117,44 @@ fn nanos_since_1970() -> u64 {
         u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
     })
 }
+
+#[cfg(test)]
+mod log_delta_tests {
+    use clap::Parser;
+    use lucce_options::kinds::OPENINGS;
+
+    use super::*;
+
+    #[derive(clap::Parser)]
+    struct SelectionCommand {
+        #[command(flatten)]
+        selection: CountSelection,
+    }
+
+    /// Sums of a kind by type and number of frames.
+    fn counts(delta: &LogDelta, kind: &str) -> Vec<u64> {
+        let rows = delta.run.rows.iter();
+        let rows = rows.filter(|row| {
+            let of = delta.run.event_kind(row);
+            of.is_some_and(|of| of.name == kind)
+        });
+        let mut counts: Vec<_> = rows.map(|row| row.count).collect();
+        counts.sort_unstable();
+        counts
+    }
+
+    #[test]
+    fn each_request_has_what_is_open_and_events_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let log = dir.path().join("open.log");
+        let _run = lucce_testkit::open::open(&log, false);
+        let SelectionCommand { selection } = SelectionCommand::parse_from(["otlp"]);
+        let mut reader = LogDeltaReader::new(log, &selection, false);
+        let [first, second] = [(); 2].map(|()| reader.read_delta().unwrap());
+        assert_eq!(counts(&first, OPENINGS.name), [3, 3, 4]);
+        assert_eq!(counts(&second, OPENINGS.name), [0; 0]);
+        for delta in [first, second] {
+            assert_eq!(counts(&delta, OPEN_RESOURCES.name), [1, 2]);
+        }
+    }
+}

@@ -6,10 +6,10 @@ use std::io::{self, Write};
 use lucce_decoder::escape::EscapedText;
 use lucce_decoder::{
     ALLOC, AllocationAmount, AllocationCoverage, BurstSummary, ContextList, CountingDelay,
-    KindTotal, LEAK, Measure, Profile, UNFOLLOWED_SAMPLES, explain_sample_bias, has_array_sizes,
-    read_counting_delay, read_sampled_bytes, summarize_bursts,
+    KindTotal, LEAK, Measure, Profile, explain_sample_bias, has_array_sizes, read_counting_delay,
+    read_sampled_bytes, summarize_bursts,
 };
-use lucce_options::kinds::NO_SURVIVAL;
+use lucce_options::kinds::{NO_SURVIVAL, UNFOLLOWED_SAMPLES};
 use serde::Serialize;
 
 use super::defined_classes::DefinedClasses;

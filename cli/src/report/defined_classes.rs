@@ -8,7 +8,7 @@ use lucce_decoder::escape::EscapedText;
 use lucce_decoder::{ClassDefinitions, ClassTotals, Profile, StackFrame, sum_classes};
 use serde::Serialize;
 
-use crate::amounts::format_amount;
+use crate::amounts::{format_amount, format_estimated_bytes};
 use crate::output::{format_plural, grouped};
 
 /// Classes by the context that defined them and by the class of their loader.
@@ -33,6 +33,8 @@ struct ClassNumbers {
     bytes: u64,
     alive: u64,
     alive_bytes: u64,
+    /// An estimate, of living classes with known bytes.
+    metaspace_bytes: u64,
     unloaded: u64,
     loaders: u64,
     loaders_alive: u64,
@@ -120,6 +122,7 @@ impl ClassNumbers {
             bytes: totals.bytes,
             alive: totals.alive(),
             alive_bytes: totals.alive_bytes(),
+            metaspace_bytes: totals.estimate_metaspace(),
             unloaded: totals.unloaded,
             loaders: totals.loaders,
             loaders_alive: totals.loaders_alive(),
@@ -127,7 +130,7 @@ impl ClassNumbers {
     }
 }
 
-/// Prints `1,200 (900 hidden), 3.1 MB; 400 alive, 800 unloaded; 12 loaders, 4 alive`.
+/// Prints `1,200 (900 hidden), 3.1 MB; 400 alive, about 1.2 MB of metaspace, 800 unloaded; 12 loaders, 4 alive`.
 impl std::fmt::Display for ClassNumbers {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let [defined, alive, unloaded] = [self.defined, self.alive, self.unloaded].map(grouped);
@@ -144,9 +147,13 @@ impl std::fmt::Display for ClassNumbers {
             0 => String::new(),
             bytes => ", ".to_owned() + &format_amount(bytes as f64, "bytes"),
         };
+        let metaspace = match self.metaspace_bytes {
+            0 => String::new(),
+            bytes => format!(", about {} of metaspace", format_estimated_bytes(bytes)),
+        };
         write!(
             f,
-            "{defined}{of_these}{bytes}; {alive} alive, {unloaded} unloaded"
+            "{defined}{of_these}{bytes}; {alive} alive{metaspace}, {unloaded} unloaded"
         )?;
         match self.loaders {
             0 => Ok(()),

@@ -1,10 +1,10 @@
 //! The column "on the heap": what of counted allocations reached the heap (agent option `events=alloc+heap`).
 
 use lucce_decoder::{
-    ALLOC, EventContext, HEAP, HeapAmount, HeapEstimates, Measure, Profile, SurvivalAmount,
-    read_heap_interval,
+    ALLOC, EventContext, HeapAmount, HeapEstimates, Measure, Profile, SurvivalAmount,
+    list_sampled_contexts, read_heap_interval,
 };
-use lucce_options::kinds::{SURVIVE, SURVIVED_COLLECTIONS};
+use lucce_options::kinds::SURVIVED_COLLECTIONS;
 use serde::Serialize;
 
 use crate::SortArg;
@@ -27,12 +27,7 @@ impl HeapColumn {
             return None;
         }
         let profile = request.profile;
-        let kinds = [HEAP].into_iter().chain(SURVIVE.log_kinds.iter().copied());
-        let contexts = kinds.flat_map(|kind| {
-            let events = profile.events_of_kind(kind.name);
-            profile.list_contexts_of(&events, &|_| ()).list
-        });
-        let mut sampled: Vec<_> = contexts.collect();
+        let mut sampled = list_sampled_contexts(profile);
         request.filter.retain_contexts(profile, &mut sampled);
         let estimates = HeapEstimates::new(profile, exact, &sampled)?;
         Some(HeapColumn { estimates, sampled })

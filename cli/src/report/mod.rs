@@ -53,6 +53,7 @@ use lock_holders::LockHolders;
 use object_sizes::{ReportGrouping, SizeLimit};
 pub use overview::is_costly_kind;
 use overview::{KindContexts, RunOverview, rows_of_others};
+pub use own_lines::group_by_own_line;
 use own_lines::{OwnLines, is_own_code_mixed};
 use totals::ReportTotals;
 

@@ -85,7 +85,7 @@ impl<'r> OwnLines<'r> {
         let sampled_focus = profile.find_focus(&ids);
         let focused = contexts.iter().zip(focus);
         let focused = focused.chain(sampled.iter().zip(&sampled_focus));
-        let (groups, foreign) = group_contexts(profile, focused);
+        let (groups, foreign) = group_by_own_line(profile, focused);
         let groups = groups.into_iter();
         let groups = groups.map(|(frame, group)| (frame, LineContexts::new(group, &order)));
         // A line may have samples alone: the compiler moved the allocation of another line there.
@@ -231,7 +231,7 @@ impl<'r> OwnLines<'r> {
 }
 
 /// The contexts of each line of own code, and those without own code.
-fn group_contexts<'c, 'f>(
+pub fn group_by_own_line<'c, 'f>(
     profile: &Profile,
     focused: impl Iterator<Item = (&'c EventContext, &'f ContextFocus)>,
 ) -> (

@@ -10,6 +10,7 @@ use lucce_decoder::{
 use lucce_page::{HtmlPage, PageRefresh};
 
 use super::super::fact_tables::list_fact_tables;
+use super::super::open::milliseconds_now;
 use super::super::selection::CountSelection;
 use super::super::{CommandError, leaks, process, view};
 
@@ -134,7 +135,8 @@ impl<'a> PageReader<'a> {
             &|_| (),
         );
         if selection.is_whole() && !profile.is_restricted() && profile.interval.is_none() {
-            page.set_facts(list_fact_tables(profile));
+            let now_ms = (!is_last).then(milliseconds_now);
+            page.set_facts(list_fact_tables(profile, now_ms));
         }
         std::mem::swap(&mut profile.events, &mut self.before);
         if profile.meta.contains_key("leak.interval") && selection.tagged.is_unrestricted() {

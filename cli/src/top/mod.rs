@@ -27,7 +27,7 @@ use super::{CommandError, CommandStatus, SortArg, prefix_path, print_diagnostic}
 /// Show what a JVM does now: events of the last seconds by context, type, class, package, method, line, entry, thread, tag or request.
 ///
 /// The JVM must have the agent (`lucce list`). Keys: left and right choose the list, `e` the next kind of events, `s` the sort key
-/// (value or count), `f` shows who waits for whom, living threads, classes or times of the whole run; up and down choose a row, Enter shows its trace (page up and page down scroll), space pauses, `d` copies the
+/// (value or count), `f` shows who waits for whom, living threads, open resources, survivors, classes or times of the whole run; up and down choose a row, Enter shows its trace (page up and page down scroll), space pauses, `d` copies the
 /// log, `q` quits.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
@@ -127,10 +127,12 @@ fn print_once(
     for line in rows::format_head(&window, &view) {
         writeln!(out, "{line}")?;
     }
-    if view.kind.is_some() {
-        for line in rows::format_facts(&window, &view, FACT_ROWS) {
-            writeln!(out, "{line}")?;
-        }
+    let facts = match view.kind.is_some() {
+        true => rows::format_facts(&window, &view, FACT_ROWS),
+        false => rows::format_summaries(&window, &view),
+    };
+    for line in facts {
+        writeln!(out, "{line}")?;
     }
     writeln!(out)?;
     let rows = overview::list_top_rows(&window, &view);

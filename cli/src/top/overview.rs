@@ -11,7 +11,7 @@ use lucce_decoder::{
 
 use super::super::output::percent_of;
 use super::super::report::is_costly_kind;
-use super::rows::{TopRow, TopView, build_rows, format_rate};
+use super::rows::{SurvivalSums, TopRow, TopView, build_rows, format_rate};
 use super::sampler::SampleWindow;
 
 /// Rows of the main kind, of each further one, and of objects that own code itself makes.
@@ -52,17 +52,12 @@ fn build_overview(window: &SampleWindow, view: &TopView) -> Option<Vec<TopRow>> 
         let mut lines = sum_own_lines(window, view, kind, false);
         lines.truncate(most);
         listed += usize::from(!lines.is_empty());
-        rows.append(&mut rows_of_lines(window, (view, kind), &lines, ""));
+        rows.append(&mut rows_of_lines(window, (view, kind), &lines, false));
         if ALLOC.is_kind(&kind.name) {
             let mut own = sum_own_lines(window, view, kind, true);
             own.retain(|(frame, _)| lines.iter().all(|(shown, _)| shown != frame));
             own.truncate(OWN_OBJECT_ROWS);
-            rows.append(&mut rows_of_lines(
-                window,
-                (view, kind),
-                &own,
-                "by own code ",
-            ));
+            rows.append(&mut rows_of_lines(window, (view, kind), &own, true));
         }
     }
     (listed > 1).then_some(rows)
@@ -81,16 +76,7 @@ fn sum_own_lines(
     let is_shown = |row: &MergedCounter| Some(row.kind) == number && view.shows_row(row);
     let mut lines: HashMap<TreeFrameKey, OwnLineSum> = HashMap::new();
     for row in joined.filter_counters(0, is_shown) {
-        let own = match itself {
-            true => joined
-                .tree
-                .caller_and_frame(row.node)
-                .map(|(_, frame)| frame),
-            false => innermost_own_frame(window, row),
-        };
-        let is_own =
-            |frame: &TreeFrameKey| joined.names.frame_origin(*frame) == CodeOrigin::Application;
-        let Some(own) = own.filter(is_own) else {
+        let Some(own) = find_own_line(window, row, itself) else {
             continue;
         };
         let amount = if by_count { row.count } else { row.value };
@@ -112,6 +98,19 @@ fn sum_own_lines(
     lines
 }
 
+/// The frame of own code that an event belongs to. `itself`: only if it happens there.
+fn find_own_line(window: &SampleWindow, row: &MergedCounter, itself: bool) -> Option<TreeFrameKey> {
+    let joined = &window.joined;
+    let own = match itself {
+        true => joined
+            .tree
+            .caller_and_frame(row.node)
+            .map(|(_, frame)| frame),
+        false => innermost_own_frame(window, row),
+    };
+    own.filter(|frame| joined.names.frame_origin(*frame) == CodeOrigin::Application)
+}
+
 fn innermost_own_frame(window: &SampleWindow, row: &MergedCounter) -> Option<TreeFrameKey> {
     let joined = &window.joined;
     let mut at = row.node;
@@ -128,16 +127,27 @@ fn rows_of_lines(
     window: &SampleWindow,
     (view, kind): (&TopView, &KindTotal),
     lines: &[(TreeFrameKey, OwnLineSum)],
-    prefix: &str,
+    itself: bool,
 ) -> Vec<TopRow> {
+    let prefix = if itself { "by own code " } else { "" };
+    let survival = SurvivalSums::new(window, &kind.name, |run, is_wanted| {
+        let mut sums: HashMap<TreeFrameKey, u64> = HashMap::new();
+        for row in window.joined.filter_counters(run, is_wanted) {
+            if let Some(frame) = find_own_line(window, row, itself) {
+                let sum = sums.entry(frame).or_default();
+                *sum = sum.saturating_add(row.value);
+            }
+        }
+        sums
+    });
     let number = window.joined.find_kind(&kind.name);
     let is_shown = |row: &MergedCounter| Some(row.kind) == number && view.shows_row(row);
     let by_count = view.by_count || kind.unit.is_empty();
     let amounts = window.joined.filter_counters(0, is_shown);
     let amounts = amounts.map(|row| if by_count { row.count } else { row.value });
     let whole = amounts.fold(0, u64::saturating_add);
-    let rows = lines.iter().filter_map(|(frame, line)| {
-        let frame = window.joined.names.resolve_frame(*frame)?;
+    let rows = lines.iter().filter_map(|(key, line)| {
+        let frame = window.joined.names.resolve_frame(*key)?;
         Some(TopRow {
             key: line.largest.1,
             share: percent_of(line.amount, whole),
@@ -146,6 +156,7 @@ fn rows_of_lines(
                 unit => format!("{}/s", format_rate(line.value, window, (kind, unit))),
             },
             count: format!("{}/s", format_rate(line.count, window, (kind, ""))),
+            survival: survival.format_group(key),
             name: format!("{} {prefix}{frame}", EscapedText(&kind.name)),
         })
     });

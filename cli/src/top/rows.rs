@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
+use std::hash::Hash;
 
 use lucce_decoder::escape::EscapedText;
 use lucce_decoder::{
@@ -9,7 +10,9 @@ use lucce_decoder::{
     MergedCounter, NodeId, StackFrame,
 };
 
-use super::super::amounts::AmountFormat;
+use lucce_options::kinds::{DIED_YOUNG, HEAP_SAMPLES, OLD_OBJECTS};
+
+use super::super::amounts::{AmountFormat, format_amount};
 use super::super::fact_tables::format_table;
 use super::super::output::percent_of;
 use super::sampler::SampleWindow;
@@ -87,6 +90,9 @@ impl TopView {
     }
 }
 
+/// Columns of [`TopRow::survival`].
+pub const SURVIVAL_WIDTH: usize = 28;
+
 /// A row of the list.
 #[derive(Clone, PartialEq, Debug)]
 pub struct TopRow {
@@ -96,8 +102,50 @@ pub struct TopRow {
     /// Value per second in the kind's unit, and events per second.
     pub value: String,
     pub count: String,
+    /// How long its sampled objects live; empty: not known.
+    pub survival: String,
     /// The name, escaped.
     pub name: String,
+}
+
+/// How long sampled objects live, by group, since the start: bytes of samples, of those that died young, and of those that
+/// became old. `None`: not known.
+pub struct SurvivalSums<K>(Option<[HashMap<K, u64>; 3]>);
+
+impl<K: Eq + Hash> SurvivalSums<K> {
+    /// Sums the samples of the window for a list of allocations. `sum`: bytes by group of the wanted rows of a run.
+    pub fn new(
+        window: &SampleWindow,
+        kind: &str,
+        sum: impl Fn(usize, &dyn Fn(&MergedCounter) -> bool) -> HashMap<K, u64>,
+    ) -> SurvivalSums<K> {
+        if window.joined.runs.len() < 2 || !ALLOC.is_kind(kind) {
+            return SurvivalSums(None);
+        }
+        let kinds = [&HEAP_SAMPLES, &DIED_YOUNG, &OLD_OBJECTS];
+        SurvivalSums(Some(kinds.map(|kind| {
+            let of_kind = kind_filter(window, kind.name);
+            sum(1, &of_kind)
+        })))
+    }
+
+    /// `97% died young, 1.20 MB old`; empty: it is not known how long samples live.
+    pub fn format_group(&self, key: &K) -> String {
+        let Some(sums) = &self.0 else {
+            return String::new();
+        };
+        let [sampled, died, old] = sums
+            .each_ref()
+            .map(|sums| sums.get(key).copied().unwrap_or(0));
+        match sampled {
+            0 => "no sample".to_owned(),
+            _ => format!(
+                "{:.0}% died young, {} old",
+                percent_of(died, sampled),
+                format_amount(old as f64, "bytes")
+            ),
+        }
+    }
 }
 
 impl fmt::Display for TopRow {
@@ -106,10 +154,15 @@ impl fmt::Display for TopRow {
             share,
             value,
             count,
+            survival,
             name,
             ..
         } = self;
-        write!(f, "{share:>6.1}%  {value:>14}  {count:>12}  {name}")
+        write!(f, "{share:>6.1}%  {value:>14}  {count:>12}  ")?;
+        if !survival.is_empty() {
+            write!(f, "{survival:>SURVIVAL_WIDTH$}  ")?;
+        }
+        write!(f, "{name}")
     }
 }
 
@@ -213,6 +266,14 @@ pub fn build_rows(window: &SampleWindow, view: &TopView) -> Vec<TopRow> {
     let keys: HashSet<GroupKey> = counts.keys().chain(values.keys()).copied().collect();
     let mut keys: Vec<GroupKey> = keys.into_iter().collect();
     keys.sort_unstable_by_key(|key| (std::cmp::Reverse(of(weighed, key)), *key));
+    let survival = SurvivalSums::new(window, kind, |run, is_wanted| match view.with_callees {
+        true => window
+            .joined
+            .sum_by_group(run, Measure::Value, by, is_wanted),
+        false => window
+            .joined
+            .own_sums_by_group(run, Measure::Value, by, is_wanted),
+    });
     let row = |key: GroupKey| TopRow {
         key,
         share: percent_of(of(weighed, &key), whole),
@@ -224,6 +285,7 @@ pub fn build_rows(window: &SampleWindow, view: &TopView) -> Vec<TopRow> {
             ),
         },
         count: format!("{}/s", format_rate(of(&counts, &key), window, (total, ""))),
+        survival: survival.format_group(&key),
         name: format_key_name(window, key),
     };
     keys.into_iter().map(row).collect()
@@ -250,6 +312,16 @@ fn format_key_name(window: &SampleWindow, key: GroupKey) -> String {
         (Some(frame), _) => format!("{called}  {frame}"),
         (None, _) => called.to_string(),
     }
+}
+
+/// The sums of tables of the whole run, of the shown kind: `Open resources: 12 by 3 contexts, …`
+pub fn format_summaries(window: &SampleWindow, view: &TopView) -> Vec<String> {
+    let kind = view.shown_kind(window);
+    let tables = window.facts.iter();
+    let tables = tables.filter(|table| table.has_summary && table.kind == kind);
+    tables
+        .map(|table| format!("{}: {}", table.title, table.says))
+        .collect()
 }
 
 /// Tables of the whole run: of the selected kind, or of all kinds if none is selected.

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
 use lucce_decoder::{
-    ContextCounters, KindTotal, MergedProfile, OpenError, Profile, RunId, RunInterval,
-    list_recorded_kinds, read_sampled_bytes,
+    ContextCounter, ContextCounters, KindTotal, MergedProfile, OpenError, Profile, RunId,
+    RunInterval, find_sample_role, has_survival, list_recorded_kinds, read_sampled_bytes,
 };
 
 use lucce_page::FactTable;
@@ -13,11 +13,13 @@ use lucce_page::FactTable;
 use crate::CommandError;
 use crate::classes::ClassFilterArgs;
 use crate::fact_tables::list_fact_tables;
+use crate::open::milliseconds_now;
+use crate::process;
 use crate::selection::CountSelection;
 
 /// The events between two readings.
 pub struct SampleWindow {
-    /// One run with these events.
+    /// A run with these events. If it is known how long samples live, a second run has the samples since the start.
     pub joined: MergedProfile,
     pub run: Option<RunId>,
     pub seconds: f64,
@@ -118,7 +120,10 @@ impl LogSampler {
         }
         let facts = match self.selection.has_filters() || profile.interval.is_some() {
             true => Vec::new(),
-            false => list_fact_tables(&profile),
+            false => {
+                let is_over = profile.ended || process::is_gone(profile.header.pid, &self.path);
+                list_fact_tables(&profile, (!is_over).then(milliseconds_now))
+            }
         };
         self.selection.limit_counters(&mut profile);
         let (totals, main_kind) = (profile.counted_kinds(), profile.main_kind().name);
@@ -129,6 +134,13 @@ impl LogSampler {
         }
         let mut joined = MergedProfile::default();
         joined.add_profile(&profile, &|_| ());
+        if interval.is_none() && has_survival(&profile) {
+            let is_sample =
+                |counter: &ContextCounter| find_sample_role(&profile, counter.event).is_some();
+            let samples = self.before.filter_counters(is_sample);
+            profile.events = samples;
+            joined.add_profile(&profile, &|_| ());
+        }
         // Measured between the counters' readings, not between the starts of readings: on a busy machine these differ.
         let since_reading = (profile.counters_read_at - self.read_at).as_secs_f64();
         let seconds = interval.as_ref().map_or(since_reading, |interval| {

@@ -135,6 +135,8 @@ impl TopScreen<'_> {
     fn update_rows(&mut self) {
         if let Some(window) = &self.window {
             self.head = rows::format_head(window, &self.view);
+            self.head
+                .append(&mut rows::format_summaries(window, &self.view));
             self.rows = overview::list_top_rows(window, &self.view);
         }
         let last = self.rows.len().checked_sub(1);
@@ -239,7 +241,7 @@ impl TopScreen<'_> {
         };
         self.message = match facts.is_empty() && self.trace.is_empty() {
             true => {
-                "this kind has no table; lock, thread, class and time have one: e changes the kind"
+                "this kind has no table; alloc with survive, lock, thread, open, class and time have one: e changes the kind"
                     .into()
             }
             false => String::new(),
@@ -278,7 +280,7 @@ impl TopScreen<'_> {
             ),
         };
         let [head, lists, table, below, foot] = Layout::vertical([
-            Constraint::Length(self.head.len().clamp(2, 3) as u16),
+            Constraint::Length(self.head.len().clamp(2, 4) as u16),
             Constraint::Length(1),
             Constraint::Min(3),
             trace_height,
@@ -334,11 +336,16 @@ impl TopScreen<'_> {
     }
 
     fn rows_table(&self) -> Table<'static> {
+        let survival_width = match self.rows.iter().all(|row| row.survival.is_empty()) {
+            true => 0,
+            false => rows::SURVIVAL_WIDTH,
+        };
         let rows = self.rows.iter().map(|row| {
             TableRow::new([
                 format!("{:>6.1}%", row.share),
                 format!("{:>14}", row.value),
                 format!("{:>12}", row.count),
+                format!("{:>survival_width$}", row.survival),
                 row.name.clone(),
             ])
         });
@@ -346,6 +353,7 @@ impl TopScreen<'_> {
             Constraint::Length(7),
             Constraint::Length(14),
             Constraint::Length(12),
+            Constraint::Length(survival_width as u16),
             Constraint::Fill(1),
         ];
         let by_count = self
@@ -360,6 +368,10 @@ impl TopScreen<'_> {
             "  share".to_owned(),
             head("value", by_count == Some(false), 14),
             head("events", by_count == Some(true), 12),
+            format!(
+                "{:>survival_width$}",
+                if survival_width > 0 { "lives" } else { "" }
+            ),
             rows::list_title(self.view.list).to_owned(),
         ])
         .style(Style::new().add_modifier(Modifier::BOLD));

@@ -438,6 +438,9 @@ pub const NO_SURVIVAL: &str = "survive.none";
 pub const TENURING_THRESHOLD: &str = "survive.threshold";
 /// The log's key for the number of young collections that `survive` has seen.
 pub const YOUNG_COLLECTIONS: &str = "survive.collections";
+/// The log's keys for the numbers of samples that `survive` did not follow: there was no room or no reference; a collection
+/// was missed.
+pub const UNFOLLOWED_SAMPLES: [&str; 2] = ["survive.dropped", "survive.missed"];
 /// The log's key for the sampling interval of `heap`, in bytes.
 pub const HEAP_INTERVAL: &str = "heap.interval";
 

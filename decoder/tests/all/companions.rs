@@ -280,8 +280,10 @@ fn classes_are_listed_by_context_and_loader() {
         generated: 5,
         hidden: 0,
         bytes: 12_500,
+        sized: 45,
         unloaded: 20,
         unloaded_bytes: 6_000,
+        unloaded_sized: 20,
         loaders: 10,
         unloaded_loaders: 8,
     };
@@ -290,6 +292,9 @@ fn classes_are_listed_by_context_and_loader() {
         (totals.alive(), totals.alive_bytes(), totals.loaders_alive()),
         (25, 6_500, 2)
     );
+    assert_eq!(totals.estimate_metaspace(), 6_500 + 25 * 1_130);
+    // Nothing is known of the size of hidden classes.
+    assert_eq!(classes[1].totals.estimate_metaspace(), 0);
     let all = sum_classes(&classes);
     assert_eq!((all.defined, all.hidden, all.bytes), (54, 7, 12_540));
 }

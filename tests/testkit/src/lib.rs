@@ -6,6 +6,7 @@ pub mod fuzz;
 pub mod hostile;
 pub mod leaks;
 pub mod mixed;
+pub mod open;
 pub mod programs;
 pub mod random;
 pub mod stream;

@@ -30,7 +30,7 @@ use crate::systems::{BuildSources, System, Tools};
 use crate::{Outcome, build, dependencies, linked, paths, tools};
 
 /// What programs and their tests put on the class path.
-const JARS: [&str; 4] = ["api", "junit", "logback", "log4j2"];
+const JARS: [&str; 5] = ["api", "junit", "logback", "log4j2", "netty"];
 
 /// The list of what is in an archive, as CycloneDX has it.
 const SBOM: &str = "sbom.cdx.json";

@@ -175,6 +175,8 @@ const TABS = [
   ["tags", "Tags", tags, () => hasTags()],
   ["waits", "Waits", waits, () => data.kinds.some((kind) => kind.unit === "ns")],
   ["leaks", "Leaks", leaks, () => data.leaks !== null],
+  ["open", "Open", () => [], () => hasFacts("open")],
+  ["survival", "Survival", () => [], () => hasFacts("survival")],
   ["classes", "Classes", () => [], () => hasFacts("classes")],
   ["times", "Method times", () => [], () => hasFacts("times")],
   ["paths", "k-contexts", paths, () => true],
@@ -754,7 +756,24 @@ function heapColumns() {
     if (amount > 0) return human(amount, "bytes") + " ±" + ((200 * Math.sqrt(interval / amount)).toFixed(0)) + "%";
     return expected(context) > 6.91 && !unjoined.has(context.split(" ")[1]) ? "removed by the compiler" : "no sample";
   };
-  return [{ head: "On the heap", isNumber: true, of: (row) => sampled.get(key(row.context)) || 0, shown: (row) => (row.isLast ? "" : shown(key(row.context))) }];
+  const onHeap = { head: "On the heap", isNumber: true, of: (row) => sampled.get(key(row.context)) || 0, shown: (row) => (row.isLast ? "" : shown(key(row.context))) };
+  // How long objects live is known of whole runs.
+  const isWhole = hasFacts("survival") && state.run === data.runs.length - 1;
+  return [onHeap, ...(isWhole ? survivalColumns((row) => key(row.context), sampled, sum) : [])];
+}
+
+/** How long the sampled objects of rows live: the part that died young, and the bytes that reached the old generation. */
+function survivalColumns(key, sampled, sum) {
+  const bytesOf = (name) => {
+    const kind = data.kinds.findIndex((of) => of.name === name);
+    return kind < 0 ? new Map() : sum(kind, "value");
+  };
+  const [died, old] = [bytesOf("survive-died"), bytesOf("survive")];
+  const column = (head, of, text) => ({ head, isNumber: true, of, shown: (row) => (row.isLast || !sampled.has(key(row)) ? "" : text(of(row))) });
+  return [
+    column("Died young", (row) => (died.get(key(row)) || 0) / (sampled.get(key(row)) || 1), (part) => percent(part, 1)),
+    column("Old", (row) => old.get(key(row)) || 0, (bytes) => human(bytes, "bytes")),
+  ];
 }
 
 function contextsTab() {
