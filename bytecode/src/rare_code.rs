@@ -73,9 +73,7 @@ impl<'a> FlowStep<'a> {
             Successors::Branch(bci) => each(*bci),
             Successors::Switch(instruction, operands) => {
                 let bci = instruction.bci;
-                for offset in
-                    opcode::switch_offsets(bci as usize, instruction.opcode, *operands)?
-                {
+                for offset in opcode::switch_offsets(bci as usize, instruction.opcode, *operands)? {
                     each(i64::from(bci) + i64::from(offset?));
                 }
             }

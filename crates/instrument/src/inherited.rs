@@ -15,8 +15,7 @@ use crate::helpers::{
     COUNT_OBJECT, COUNT_OBJECTS, CREATE_CONTINUATION, CREATE_OPERATOR, CURRENT, END_SCOPE, ENTER,
     ENTER_COUNTED, ENTER_VM, ENTER_VM_COUNTED, EVENT, EXIT_VM, INHERITED, NOOP, NOOP_ASK,
     NOOP_ENTER, NOOP_PLAIN, PUBLISH, PUBLISH_HERE, PUBLISH_RARE, PUBLISH_RARE_HERE,
-    PUBLISH_UNTRACKED, RESTORE, UNSEEN_COPY,
-    UNSEEN_NEW, array_helper, helper_of, lab_helpers,
+    PUBLISH_UNTRACKED, RESTORE, UNSEEN_COPY, UNSEEN_NEW, array_helper, helper_of, lab_helpers,
 };
 use crate::jdk::intrinsics::INTRINSICS;
 use crate::kinds::{self, EventHooks};
@@ -113,11 +112,15 @@ const GET_UNSAFE: NewInstruction<'_> =
 const GET_BASE: NewInstruction<'_> = NewInstruction::Field(178, MEMORY, "BASE_ADDRESS", "J");
 const GET_STACK: NewInstruction<'_> = NewInstruction::Field(180, THREAD, "$lucceStack", "J");
 const SET_STACK: NewInstruction<'_> = NewInstruction::Field(181, THREAD, "$lucceStack", "J");
-const CURRENT_THREAD: NewInstruction<'_> =
-    NewInstruction::Call(184, helper_of(THREAD, "currentThread", "()Ljava/lang/Thread;"));
+const CURRENT_THREAD: NewInstruction<'_> = NewInstruction::Call(
+    184,
+    helper_of(THREAD, "currentThread", "()Ljava/lang/Thread;"),
+);
 const PUT_LONG: NewInstruction<'_> =
     NewInstruction::Call(182, helper_of(UNSAFE, "putLong", "(Ljava/lang/Object;JJ)V"));
-const SLOT_BYTES: NewInstruction<'_> = NewInstruction::Long(16);
+const ADD_SLOT: NewInstruction<'_> = NewInstruction::Long(SLOT_BYTES);
+/// Bytes of a slot, as the helper classes have it.
+pub const SLOT_BYTES: i64 = 16;
 
 /// Returns the code of a frequent helper, as its live variant has it. Own loaders' classes run when the hooks are live.
 ///
@@ -137,7 +140,7 @@ fn inherited_code(helper: &HelperMethod<'_>) -> &'static [NewInstruction<'static
             PUT_LONG,
             CURRENT_THREAD,
             LLOAD_0,
-            SLOT_BYTES,
+            ADD_SLOT,
             LADD,
             SET_STACK,
             RETURN,
@@ -155,7 +158,7 @@ fn inherited_code(helper: &HelperMethod<'_>) -> &'static [NewInstruction<'static
             CURRENT_THREAD,
             DUP,
             GET_STACK,
-            SLOT_BYTES,
+            ADD_SLOT,
             LADD,
             SET_STACK,
             RETURN,
