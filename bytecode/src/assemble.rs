@@ -4,7 +4,7 @@
 use crate::descriptor::DescriptorParameters;
 use crate::error::{BytecodeError, BytecodeErrorKind};
 use crate::opcode;
-use crate::plan::HelperMethod;
+use crate::plan::{HelperMethod, NewInstruction};
 use crate::pool::{PoolAdditions, PoolCapacity};
 use crate::verification_type::VerificationType;
 
@@ -93,12 +93,37 @@ impl<'p> Assembler<'_, '_, '_, 'p> {
         }
     }
 
+    /// Emits a straight line of instructions.
+    pub(crate) fn emit_instructions(
+        &mut self,
+        code: &[NewInstruction<'p>],
+    ) -> Result<(), BytecodeError> {
+        for instruction in code {
+            match instruction {
+                NewInstruction::Plain(op) => self.emit_op(*op),
+                NewInstruction::Long(value) => {
+                    let index = self.pool.add_long(*value)?;
+                    self.emit_op_u2(opcode::LDC2_W, index);
+                }
+                NewInstruction::Field(op, class, name, descriptor) => {
+                    let class = self.pool.intern_class(class.as_bytes())?;
+                    let index = self.pool.add_field(class, name, descriptor)?;
+                    self.emit_op_u2(*op, index);
+                }
+                NewInstruction::Call(op, method) => {
+                    let index = self.pool.intern_method(method)?;
+                    self.emit_op_u2(*op, index);
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Emits the body of a static method that passes its arguments on to `helper`, which has the same parameters.
-    /// Returns the slots of the parameters.
     pub(crate) fn forward_arguments(
         &mut self,
         helper: &HelperMethod<'p>,
-    ) -> Result<u16, BytecodeError> {
+    ) -> Result<(), BytecodeError> {
         let mut parameters = DescriptorParameters::parse(helper.descriptor.as_bytes())?;
         let mut slots = 0;
         while let Some(parameter) = parameters.next()? {
@@ -125,7 +150,7 @@ impl<'p> Assembler<'_, '_, '_, 'p> {
             b"I" => opcode::IRETURN,
             _ => opcode::ARETURN,
         });
-        Ok(slots)
+        Ok(())
     }
 
     /// Reads or writes a field of type `J` of this class.
@@ -134,7 +159,7 @@ impl<'p> Assembler<'_, '_, '_, 'p> {
         op: u8,
         (class, name): (u16, &str),
     ) -> Result<(), BytecodeError> {
-        let index = self.pool.add_field(class, name)?;
+        let index = self.pool.add_field(class, name, "J")?;
         self.emit_op_u2(op, index);
         Ok(())
     }

@@ -137,8 +137,13 @@ struct LocalsUsage {
 }
 
 fn argument_slots(method: &ClassFileMethod<'_>) -> Result<usize, BytecodeError> {
-    let effect = call_effect(method.raw_descriptor)?;
-    Ok(usize::from(effect.popped) + usize::from(!method.is_static()))
+    let slots = parameter_slots(method.raw_descriptor)?;
+    Ok(usize::from(slots) + usize::from(!method.is_static()))
+}
+
+/// Returns the slots of the parameters of a method with this descriptor.
+pub(crate) fn parameter_slots(descriptor: &[u8]) -> Result<u16, BytecodeError> {
+    call_effect(descriptor).map(|effect| effect.popped)
 }
 
 /// The control flow through a method.

@@ -34,6 +34,7 @@ pub mod mutf8;
 mod opcode;
 mod plan;
 mod pool;
+mod rare_code;
 mod reader;
 mod rewrite;
 mod scan;
@@ -45,7 +46,8 @@ pub use class::{ClassFile, ClassFileMethod};
 pub use code::CodeAttribute;
 pub use error::{BytecodeError, BytecodeErrorKind};
 pub use plan::{
-    ClassPlan, CodeInsertion, EntryHook, HelperMethod, MethodPlan, NewField, NewMethod,
+    ClassPlan, CodeInsertion, EntryHook, HelperMethod, MethodPlan, NewField, NewInstruction,
+    NewMethod,
 };
 pub use pool::ConstantPool;
 pub use rewrite::{LONGEST_COMPILED, RewrittenClass, rewrite, rewrite_all_wide};

@@ -30,17 +30,32 @@ pub struct ClassPlan<'p> {
     pub inherited: Option<&'p str>,
 }
 
-/// A static method that passes its arguments on to a helper.
+/// A static method in place of a helper, with its parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NewMethod<'p> {
     /// The prefix of its name; the helper's name follows.
     pub prefix: &'p str,
-    /// The method to call.
+    /// The method that it stands for.
     pub helper: HelperMethod<'p>,
+    /// What it does; empty: it passes its arguments on to the helper.
+    pub code: &'p [NewInstruction<'p>],
     /// Its access flags.
     pub access: u16,
     /// The type of its annotation.
     pub annotation: &'p str,
+}
+
+/// An instruction of a [`NewMethod`]: without a branch, and with at most eight slots on the stack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NewInstruction<'p> {
+    /// An instruction without operands.
+    Plain(u8),
+    /// Pushes a long.
+    Long(i64),
+    /// Accesses a field: opcode, class, name and descriptor.
+    Field(u8, &'p str, &'p str, &'p str),
+    /// Calls a method; with the opcode.
+    Call(u8, HelperMethod<'p>),
 }
 
 /// A field without attributes.

@@ -348,16 +348,9 @@ impl<'c, 'a, 'p> PoolAdditions<'c, 'a, 'p> {
     }
 
     fn add_constant(&mut self, tag: u8, contents: &[&[u8]]) -> Result<u16, BytecodeError> {
-        let full = || {
-            BytecodeError::new(
-                BytecodeErrorKind::PoolFull,
-                self.pool.bytes.len(),
-                "constant pool",
-            )
-        };
-        let index = u16::try_from(self.next).map_err(|_| full())?;
+        let index = u16::try_from(self.next).map_err(|_| self.full())?;
         if self.next >= FULL {
-            return Err(full());
+            return Err(self.full());
         }
         self.bytes.push(tag);
         for part in contents {
@@ -365,6 +358,14 @@ impl<'c, 'a, 'p> PoolAdditions<'c, 'a, 'p> {
         }
         self.next += 1;
         Ok(index)
+    }
+
+    fn full(&self) -> BytecodeError {
+        BytecodeError::new(
+            BytecodeErrorKind::PoolFull,
+            self.pool.bytes.len(),
+            "constant pool",
+        )
     }
 
     pub(crate) fn intern_utf8(&mut self, text: &[u8]) -> Result<u16, BytecodeError> {
@@ -437,10 +438,25 @@ impl<'c, 'a, 'p> PoolAdditions<'c, 'a, 'p> {
         }
     }
 
-    /// Adds a `Fieldref` to a field of type `J` of this class.
-    pub(crate) fn add_field(&mut self, class: u16, name: &str) -> Result<u16, BytecodeError> {
+    /// Adds a `Long`, which takes two indices.
+    pub(crate) fn add_long(&mut self, value: i64) -> Result<u16, BytecodeError> {
+        let index = self.add_constant(LONG, &[&value.to_be_bytes()])?;
+        self.next += 1;
+        match self.next > FULL {
+            true => Err(self.full()),
+            false => Ok(index),
+        }
+    }
+
+    /// Adds a `Fieldref` to a field of this class.
+    pub(crate) fn add_field(
+        &mut self,
+        class: u16,
+        name: &str,
+        descriptor: &str,
+    ) -> Result<u16, BytecodeError> {
         let name = self.intern_text(name)?.to_be_bytes();
-        let descriptor = self.intern_text("J")?.to_be_bytes();
+        let descriptor = self.intern_text(descriptor)?.to_be_bytes();
         let both = self.add_constant(NAME_AND_TYPE, &[&name, &descriptor])?;
         self.add_constant(FIELDREF, &[&class.to_be_bytes(), &both.to_be_bytes()])
     }

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::assemble::Assembler;
-use crate::bounds::BoundsChecker;
+use crate::bounds::{BoundsChecker, parameter_slots};
 use crate::class::{ClassFile, ClassFileMethod};
 use crate::code::CodeAttribute;
 use crate::edits::{CodeEdits, EditPlanner};
@@ -35,6 +35,9 @@ pub struct RewrittenClass {
 /// Length in bytes of the longest code that HotSpot's compilers accept (`HugeMethodLimit`). Longer methods are only
 /// interpreted, unless `-XX:-DontCompileHugeMethods` is set.
 pub const LONGEST_COMPILED: usize = 8000;
+
+/// The stack of a new method, unless its parameters need more.
+const NEW_METHOD_STACK: u16 = 8;
 
 /// Executes a plan. With an empty plan, the result is the original class.
 ///
@@ -218,10 +221,14 @@ impl<'c, 'a, 'p> ClassRewriter<'c, 'a, 'p> {
             out: &mut code,
             pool: &mut self.pool,
         };
-        let slots = asm.forward_arguments(helper)?;
+        let slots = parameter_slots(helper.descriptor.as_bytes())?;
+        match method.code {
+            [] => asm.forward_arguments(helper)?,
+            code => asm.emit_instructions(code)?,
+        }
         let attribute = self.pool.intern_utf8(b"Code")?;
         write_with_length(out, attribute, |out| {
-            for value in [slots.max(2), slots] {
+            for value in [slots.max(NEW_METHOD_STACK), slots] {
                 out.extend(value.to_be_bytes());
             }
             out.extend((code.len() as u32).to_be_bytes());

@@ -7,6 +7,7 @@ use crate::error::{BytecodeError, BytecodeErrorKind};
 use crate::mutf8;
 use crate::opcode::{self, Instruction};
 use crate::pool::ConstantPool;
+use crate::rare_code::find_rare_calls;
 use crate::reader::ClassFileReader;
 
 /// The contents of a method's code, in the order of its instructions.
@@ -14,6 +15,8 @@ use crate::reader::ClassFileReader;
 pub struct CodeScan<'a> {
     /// Every `invoke*`.
     pub calls: Vec<MethodCall<'a>>,
+    /// The bci of every call in code that ends with an exception, or to which only exception handlers lead.
+    pub rare_calls: Vec<u16>,
     /// Every allocation instruction.
     pub allocations: Vec<AllocationInstruction<'a>>,
     /// The bci of every `monitorenter`.
@@ -81,6 +84,7 @@ impl<'a> CodeScan<'a> {
         let mut instructions = code.instructions();
         // The local of an `astore`, if a `dup` precedes it.
         let (mut after_dup, mut kept) = (false, None);
+        let mut throws = false;
         while let Some((instruction, operands)) = instructions.next()? {
             if let (opcode::MONITORENTER, Some(local)) = (instruction.opcode, kept) {
                 scan.kept_monitors
@@ -89,11 +93,15 @@ impl<'a> CodeScan<'a> {
             kept =
                 stored_local(instruction.opcode, operands.remaining_bytes()).filter(|_| after_dup);
             after_dup = instruction.opcode == opcode::DUP;
+            throws |= instruction.opcode == opcode::ATHROW;
             scan.scan_instruction(pool, instruction, operands)?;
         }
         if !scan.guarded_exits.is_empty() {
             let handlers: Vec<_> = code.exception_handlers().collect::<Result<_, _>>()?;
             scan.guarded_exits.retain(|bci| is_guarded(*bci, &handlers));
+        }
+        if throws || code.handler_count > 0 {
+            scan.rare_calls = find_rare_calls(code, scan.calls.iter().map(|call| call.bci))?;
         }
         scan.lines = read_line_numbers(pool, code)?;
         Ok(scan)

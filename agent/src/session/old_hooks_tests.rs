@@ -2,13 +2,15 @@
 
 use std::collections::BTreeSet;
 
-use lucce_bytecode::{ClassFile, ClassPlan, EntryHook, HelperMethod, MethodPlan, rewrite};
+use lucce_bytecode::{
+    ClassFile, ClassPlan, CodeAttribute, EntryHook, HelperMethod, MethodPlan, rewrite,
+};
 use lucce_instrument::helpers::{
     self, ASKING, ENTER, EXIT_VM, FRAMES, HELPER_PREFIX, INHERITED, NOOP, NOOP_ASK, NOOP_ENTER,
-    NOOP_PLAIN, PUBLISH,
+    NOOP_PLAIN, PUBLISH, PUBLISH_HERE, RESTORE,
 };
 use lucce_instrument::inherited::{
-    INHERITED_NOOP, INHERITED_NOOP_ASK, INHERITED_NOOP_ENTER, inherited_methods,
+    INHERITED_NOOP, INHERITED_NOOP_ASK, INHERITED_NOOP_ENTER, SLOT_BYTES, inherited_methods,
 };
 use lucce_instrument::kinds::{self, CALLED_BY_HOOKS};
 use lucce_instrument::{REPLACEMENT_HELPERS, disable_old_hooks};
@@ -163,6 +165,71 @@ fn calls_of_hooks_become_calls_that_do_nothing_and_others_stay() {
         }
     }
     assert!(count > 0);
+}
+
+/// What the methods that classes inherit do instead of a call of the helper is what the helper does when it is live.
+#[test]
+#[cfg(not(feature = "lab"))]
+fn inherited_hooks_do_what_the_helpers_do() {
+    const GETSTATIC: u8 = 178;
+    const LDC2_W: u8 = 20;
+    let live = ClassFile::parse(bytes_in_live(FRAMES).unwrap()).unwrap();
+    let plan = ClassPlan {
+        new_methods: inherited_methods(false),
+        ..ClassPlan::default()
+    };
+    let extended = rewrite(&live, &plan).unwrap().bytes;
+    let extended = ClassFile::parse(&extended).unwrap();
+    let code_of = |prefix: &str, helper: &HelperMethod<'_>| {
+        let mut methods = extended.methods().iter();
+        let name = format!("{prefix}{}", helper.name);
+        let method = methods.find(|one| *one.name == name && one.descriptor == helper.descriptor);
+        method.unwrap().code.clone().unwrap()
+    };
+    // Opcodes without operands; the base is a field where it is a constant in the live class.
+    let opcodes = |code: &[u8]| {
+        let mut rest = code.iter();
+        let mut opcodes = Vec::new();
+        while let Some(opcode) = rest.next() {
+            let operands = if matches!(opcode, 20 | 178..=184) {
+                2
+            } else {
+                0
+            };
+            rest.by_ref().take(operands).for_each(drop);
+            opcodes.push(if *opcode == LDC2_W {
+                GETSTATIC
+            } else {
+                *opcode
+            });
+        }
+        opcodes
+    };
+    let calls = |code: &CodeAttribute<'_>| {
+        let calls = extended.scan_code(code).unwrap().calls.into_iter();
+        let names = calls.map(|call| {
+            let name = format!("{}.{}{}", call.owner, call.name, call.descriptor);
+            (call.opcode, name)
+        });
+        names.collect::<Vec<_>>()
+    };
+    for helper in [ENTER, RESTORE, PUBLISH, PUBLISH_HERE] {
+        let [own, inherited] = ["", INHERITED].map(|prefix| code_of(prefix, &helper));
+        let calls_helper = calls(&inherited)
+            .iter()
+            .any(|(_, name)| name.starts_with(HELPER_PREFIX));
+        assert!(!calls_helper, "{helper:?}");
+        if helper == PUBLISH_HERE {
+            // Without the local for the thread, which is asked twice.
+            let own: BTreeSet<_> = calls(&own).into_iter().collect();
+            assert_eq!(own, calls(&inherited).into_iter().collect());
+        } else {
+            assert_eq!(calls(&own), calls(&inherited), "{helper:?}");
+            let [own, inherited] = [own.bytes, inherited.bytes].map(opcodes);
+            assert_eq!(own, inherited, "{helper:?}");
+        }
+    }
+    assert_eq!(SLOT_BYTES, crate::memory::shared_layout::SLOT as i64);
 }
 
 /// A class of a loader that may not know the helper class.

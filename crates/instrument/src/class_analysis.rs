@@ -250,6 +250,7 @@ impl<'v, 'a> ClassAnalysis<'v, 'a> {
         instrumentation.needs_no_slot_local =
             needs_no_slot_local(&instrumentation, scan.has_loops, has_handlers(method));
         instrumentation.lines.clone_from(&scan.lines);
+        instrumentation.rare_calls.clone_from(&scan.rare_calls);
         instrumentation
     }
 

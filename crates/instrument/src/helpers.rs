@@ -54,6 +54,9 @@ helpers! {
     PUBLISH = FRAMES("publishSite", "(JI)V");
     /// For methods that do not keep their slot's address.
     PUBLISH_HERE = FRAMES("publishSite", "(I)V");
+    /// In code that runs rarely.
+    PUBLISH_RARE = FRAMES("publishRareSite", "(JI)V");
+    PUBLISH_RARE_HERE = FRAMES("publishRareSite", "(I)V");
     ALLOC_HERE = ALLOCATIONS("countNew", "(I)V");
     PUBLISH_SWITCHING = FRAMES("publishSwitching", "(JI)V");
     TO_CARRIER = FRAMES("toCarrier", "()J");

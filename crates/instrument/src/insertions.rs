@@ -17,10 +17,10 @@ use crate::helpers::{
     ENTER_AT, ENTER_COUNTED, ENTER_FIRST, ENTER_FIRST_COUNTED, ENTER_PINNED, ENTER_PREMAIN,
     ENTER_PREMAIN_COUNTED, ENTER_THREAD, ENTER_THREAD_COUNTED, ENTER_UPCALL, ENTER_VM, ENTER_VM_AT,
     ENTER_VM_COUNTED, EVENT, EXIT, EXIT_PINNED, EXIT_UNTRACKED, EXIT_UPCALL, EXIT_VM, INHERITED,
-    KEEP_MESSAGE, NEW_BYTES_FOR, PUBLISH, PUBLISH_HERE, PUBLISH_NATIVE, PUBLISH_SWITCHING,
-    PUBLISH_UNTRACKED, REDIRECT_ASKING, REDIRECT_DEFINITION, REDIRECT_HIDING, RESTORE,
-    RESTORE_UPCALL, TO_CARRIER, TO_VIRTUAL, UNSEEN, UNSEEN_COPY, UNSEEN_NEW, UNWIND_DOWNCALL,
-    UNWIND_VM, array_helper, new_fields,
+    KEEP_MESSAGE, NEW_BYTES_FOR, PUBLISH, PUBLISH_HERE, PUBLISH_NATIVE, PUBLISH_RARE,
+    PUBLISH_RARE_HERE, PUBLISH_SWITCHING, PUBLISH_UNTRACKED, REDIRECT_ASKING, REDIRECT_DEFINITION,
+    REDIRECT_HIDING, RESTORE, RESTORE_UPCALL, TO_CARRIER, TO_VIRTUAL, UNSEEN, UNSEEN_COPY,
+    UNSEEN_NEW, UNWIND_DOWNCALL, UNWIND_VM, array_helper, new_fields,
 };
 use crate::inherited;
 use crate::instrumentation::{
@@ -331,10 +331,13 @@ fn insertions_at(
     site: i32,
     native_site: &dyn Fn(usize) -> u32,
 ) -> Vec<(u16, CodeInsertion<'static>)> {
+    let is_rare = instrumentation.rare_calls.binary_search(&place.bci).is_ok();
     let mark = CodeInsertion::Mark {
         helper: match (here, instrumentation.switches) {
+            (true, _) if is_rare => PUBLISH_RARE_HERE,
             (true, _) => PUBLISH_HERE,
             (false, true) => PUBLISH_SWITCHING,
+            (false, false) if is_rare => PUBLISH_RARE,
             (false, false) => PUBLISH,
         },
         site,

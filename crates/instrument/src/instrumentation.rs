@@ -149,6 +149,8 @@ pub struct MethodInstrumentation {
     /// Left alone on purpose, and omitted from traces.
     pub transparent: bool,
     pub places: Vec<HookPlace>,
+    /// The bcis of calls in code that runs rarely; their hooks are not inlined.
+    pub rare_calls: Vec<u16>,
     pub lines: Vec<(u16, u16)>,
     /// Calls of a [`FrameKind::Hidden`] method before which `$lucceStack` is restored.
     pub restores: Vec<u16>,
@@ -180,6 +182,7 @@ impl MethodInstrumentation {
             frame: FrameKind::Leaf,
             transparent: false,
             places: Vec::new(),
+            rare_calls: Vec::new(),
             lines: Vec::new(),
             restores: Vec::new(),
             unseen: Vec::new(),

@@ -2,7 +2,7 @@
 
 use lucce_bytecode::{ConstantPool, call_bcis};
 
-use crate::helpers::PUBLISH;
+use crate::helpers::{PUBLISH, PUBLISH_RARE};
 use crate::old_hooks::calls_helper;
 
 const INVOKESTATIC: u8 = 0xb8;
@@ -29,7 +29,9 @@ pub fn is_published_call(code: &[u8], at: u16, count: u16, pool: &[u8]) -> bool 
             return None;
         };
         let constant = u16::from_be_bytes([high, low]);
-        Some(is_call(before) && is_call(at) && calls_helper(&pool, constant, PUBLISH.name))
+        let mut hooks = [PUBLISH, PUBLISH_RARE].into_iter();
+        let is_hook = hooks.any(|hook| calls_helper(&pool, constant, hook.name));
+        Some(is_call(before) && is_call(at) && is_hook)
     };
     hook() == Some(true)
 }

@@ -22,15 +22,16 @@ public final class LucceRtAllocations {
     /** Bytes of an array's header; {@code referenceShift}: the power of two of a reference's bytes. */
     static int header, headerOfLongs, referenceShift;
 
-    @Hidden @ForceInline
+    /** Not inlined, as countAllocation: the compilers need time for each method that they inline. */
+    @Hidden @DontInline
     public static void countNew(long p, int site) {
-        if (LIVE) countAllocation(p, site, 0, 0);
+        if (LIVE) countInFrame(p, site, 0, 0);
     }
 
     /** For methods without a call before: they do not keep their slot. */
-    @Hidden @ForceInline
+    @Hidden @DontInline
     public static void countNew(int site) {
-        if (LIVE) countAllocation(enter(), site, 0, 0);
+        if (LIVE) countInFrame(enter(), site, 0, 0);
     }
 
     // each ELEMENT

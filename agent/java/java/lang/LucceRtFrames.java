@@ -80,6 +80,14 @@ public class LucceRtFrames {
     /** Initialized when the live variant first runs, so never too early. */
     static final class Memory {
         static final Unsafe U = Unsafe.getUnsafe();
+        /** BASE, for methods that java.lang.Object has in place of these: see `inherited` of the crate `lucce-instrument`. */
+        static final long BASE_ADDRESS = baseAddress();
+    }
+
+    /** Not a constant for the Java compiler: the agent replaces it when it makes this class live. */
+    @Hidden
+    static long baseAddress() {
+        return BASE;
     }
 
     // Before every call, the caller stores where its callee's slot is. So nothing must be restored when a method returns
@@ -100,7 +108,8 @@ public class LucceRtFrames {
     @Hidden @ForceInline
     public static void publishSite(long p, int site) {
         if (LIVE) {
-            Memory.U.putLong(p + BASE, site);
+            // Not the form with an address, which is one more method to inline.
+            Memory.U.putLong(null, p + BASE, site);
             Thread.currentThread().$lucceStack = p + SLOT;
         } else {
             setStack(p + SLOT);
@@ -115,11 +124,22 @@ public class LucceRtFrames {
         if (LIVE) {
             Thread t = Thread.currentThread();
             long p = t.$lucceStack;
-            Memory.U.putLong(p + BASE, site);
+            Memory.U.putLong(null, p + BASE, site);
             t.$lucceStack = p + SLOT;
         } else {
             setStack(enter() + SLOT);
         }
+    }
+
+    /** As publishSite, in code that runs rarely: a call is less code for the compilers. */
+    @Hidden @DontInline
+    public static void publishRareSite(long p, int site) {
+        publishSite(p, site);
+    }
+
+    @Hidden @DontInline
+    public static void publishRareSite(int site) {
+        publishSite(site);
     }
 
     /** Before a call by code without hooks: restores the callee's slot to that of the code's entry. */

@@ -4,6 +4,7 @@ import static java.lang.LucceRtLayout.*;
 import static java.lang.LucceRtRecording.*;
 import static java.lang.LucceRtVariant.*;
 
+import jdk.internal.misc.Unsafe;
 import jdk.internal.vm.annotation.DontInline;
 import jdk.internal.vm.annotation.ForceInline;
 import jdk.internal.vm.annotation.Hidden;
@@ -12,10 +13,21 @@ import jdk.internal.vm.annotation.Hidden;
 public final class LucceRtFrames extends LucceRtProductFrames {
     private LucceRtFrames() {}
 
+    /** As in the product; java.lang.Object names it. */
+    static final class Memory {
+        static final Unsafe U = Unsafe.getUnsafe();
+        static final long BASE_ADDRESS = baseAddress();
+    }
+
     @Hidden @ForceInline
     public static void publishSite(long p, int site) {
         LucceRtProductFrames.publishSite(p, site);
         if (RECORD) recordStep(STEP_CALL, p, site);
+    }
+
+    @Hidden @DontInline
+    public static void publishRareSite(long p, int site) {
+        publishSite(p, site);
     }
 
     @Hidden @ForceInline
