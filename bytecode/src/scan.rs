@@ -29,6 +29,8 @@ pub struct CodeScan<'a> {
     pub writes_first_local: bool,
     /// Whether the code may jump backwards, other than to a handler.
     pub has_loops: bool,
+    /// The bci of each branch that goes backwards, behind the bci to which it goes.
+    pub loops: Vec<(u16, u16)>,
     /// `(bci, line)` sorted by bci, merged from all line number tables.
     pub lines: Vec<(u16, u16)>,
 }
@@ -118,7 +120,13 @@ impl<'a> CodeScan<'a> {
             op if writes_first_local(op, operands.remaining_bytes()) => {
                 self.writes_first_local = true;
             }
-            op => self.has_loops |= jumps_back(op, operands.remaining_bytes()),
+            op => {
+                self.has_loops |= jumps_back(op, operands.remaining_bytes());
+                let to = backward_target(instruction, operands.remaining_bytes());
+                if let Some(to) = to {
+                    self.loops.push((to, short_bci(instruction, operands)?));
+                }
+            }
         }
         Ok(())
     }
@@ -250,6 +258,19 @@ fn jumps_back(op: u8, operands: &[u8]) -> bool {
     is_switch
         || op == opcode::RET
         || is_branch && operands.first().is_some_and(|high| *high >= 0x80)
+}
+
+/// Returns the bci to which a branch goes back.
+fn backward_target(instruction: Instruction, operands: &[u8]) -> Option<u16> {
+    let distance = match (instruction.opcode, operands) {
+        (opcode::IFEQ..=opcode::GOTO | opcode::IFNULL..=opcode::IFNONNULL, [a, b, ..]) => {
+            i32::from(i16::from_be_bytes([*a, *b]))
+        }
+        (opcode::GOTO_W, [a, b, c, d, ..]) => i32::from_be_bytes([*a, *b, *c, *d]),
+        _ => return None,
+    };
+    let to = i64::from(instruction.bci) + i64::from(distance);
+    (distance < 0).then(|| u16::try_from(to).ok())?
 }
 
 /// Code is shorter than 64 KiB (JVMS 4.7.3).

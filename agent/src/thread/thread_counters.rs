@@ -15,6 +15,9 @@
 //! paths, the hash shift of each, and the address of the typed sites. One more is the address of the index of
 //! counters by type, with entries `[number, type << 44 | counter >> 3]`.
 //!
+//! A frame with a loop keeps a counter in a local variable, with the number of these counters above its address. No
+//! number is used again. So Java code knows whether the thread still uses the same ones: after other tags, for example.
+//!
 //! Java code alone reads and writes the copies of recent transitions, and the recent call paths (`java_caches`).
 
 #![allow(unsafe_code, reason = "cells of the log by their addresses")]
@@ -49,6 +52,8 @@ const MOST_ORIGINS: usize = 16;
 pub struct ThreadCounters {
     /// The name of its threads, with `*` for digits.
     pub kind: String,
+    /// See [`ThreadCounters::kept_number`].
+    number: u64,
     /// The name of the thread that uses these counters.
     pub name: String,
     /// The tags of all of its events.
@@ -109,6 +114,7 @@ impl ThreadCounters {
     pub fn new(kind: String) -> ThreadCounters {
         ThreadCounters {
             kind,
+            number: layout::NOT_KEPT >> layout::KEPT_SHIFT,
             name: String::new(),
             tags: TagSet::NONE,
             is_virtual: false,
@@ -136,6 +142,11 @@ impl ThreadCounters {
             swept_types: 0,
             swept_samples: 0,
         }
+    }
+
+    /// The number of these counters, above the bits of a kept counter; [`layout::NOT_KEPT`]: they have none.
+    pub fn kept_number(&self) -> u64 {
+        self.number << layout::KEPT_SHIFT
     }
 
     /// The address of the index; 0: none yet.
@@ -408,6 +419,8 @@ impl Hasher for NumberHasher {
 pub struct ThreadCounterPool {
     free: WatchedMutex<HashMap<TagSet, HashMap<String, Vec<ThreadCounters>>>>,
     dropped: WatchedMutex<DroppedTotals>,
+    /// The number of the last counters.
+    last_number: AtomicU64,
 }
 
 #[derive(Default)]
@@ -441,7 +454,8 @@ impl ThreadCounterPool {
     }
 
     fn create_counters(&self, kind: String) -> ThreadCounters {
-        let counters = ThreadCounters::new(kind);
+        let mut counters = ThreadCounters::new(kind);
+        counters.number = self.next_number();
         let mut lost = lock_mutex(&self.dropped);
         // Discarded counters leave the list when it would grow.
         if lost.live.len() == lost.live.capacity() {
@@ -449,6 +463,18 @@ impl ThreadCounterPool {
         }
         lost.live.push(Arc::downgrade(&counters.dropped));
         counters
+    }
+
+    /// A number that no counters have had, or that of counters without one.
+    fn next_number(&self) -> u64 {
+        const NONE: u64 = layout::NOT_KEPT >> layout::KEPT_SHIFT;
+        // Relaxed: each thread gets another number, and nothing else depends on it.
+        let last = self
+            .last_number
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |last| {
+                (last + 1 < NONE).then_some(last + 1)
+            });
+        last.map_or(NONE, |last| last + 1)
     }
 
     /// Discards counters that no other thread can use.

@@ -247,8 +247,9 @@ impl<'v, 'a> ClassAnalysis<'v, 'a> {
         {
             instrumentation.frame = FrameKind::VmEntered;
         }
-        instrumentation.needs_no_slot_local =
-            needs_no_slot_local(&instrumentation, scan.has_loops, has_handlers(method));
+        instrumentation.kept = find_kept_places(&instrumentation, scan);
+        instrumentation.needs_no_slot_local = instrumentation.kept.is_empty()
+            && needs_no_slot_local(&instrumentation, scan.has_loops, has_handlers(method));
         instrumentation.lines.clone_from(&scan.lines);
         instrumentation
     }
@@ -508,6 +509,44 @@ fn needs_no_slot_local(
         && !instrumentation.switches
         && instrumentation.intrinsic.is_none();
     plain && ordered && !has_handlers
+}
+
+/// The number of counters that a frame keeps at most.
+const MOST_KEPT: usize = 4;
+
+/// Returns the bytecode indices of allocations in loops whose counters the frame may keep: its context never changes.
+///
+/// Hooks of tasks, scopes, continuations and operators change the context of their own frame.
+fn find_kept_places(instrumentation: &MethodInstrumentation, scan: &CodeScan<'_>) -> Vec<u16> {
+    let is_plain = |place: &HookPlace| {
+        matches!(
+            place.kind,
+            HookSiteKind::Call
+                | HookSiteKind::New(_)
+                | HookSiteKind::Array(_)
+                | HookSiteKind::Arrays(_)
+                | HookSiteKind::Intrinsic(_)
+                | HookSiteKind::Creation(_)
+                | HookSiteKind::Monitor
+                | HookSiteKind::Current
+                | HookSiteKind::Event
+        )
+    };
+    if scan.loops.is_empty()
+        || instrumentation.frame != FrameKind::OwnSlot
+        || instrumentation.switches
+        || instrumentation.intrinsic.is_some()
+        || !instrumentation.places.iter().all(is_plain)
+    {
+        return Vec::new();
+    }
+    let is_repeated =
+        |bci: u16| (scan.loops.iter()).any(|(start, end)| (*start..*end).contains(&bci));
+    let places = instrumentation.places.iter().filter(|place| {
+        let allocates = matches!(place.kind, HookSiteKind::New(_) | HookSiteKind::Array(_));
+        allocates && is_repeated(place.bci)
+    });
+    places.map(|place| place.bci).take(MOST_KEPT).collect()
 }
 
 /// Returns the calls in a method that switches threads that would hide the following frames from agents.
