@@ -29,6 +29,8 @@ pub struct CodeScan<'a> {
     pub writes_first_local: bool,
     /// Whether the code may jump backwards, other than to a handler.
     pub has_loops: bool,
+    /// The bci of every allocation behind which the method returns or throws, without a branch in between.
+    pub last_allocations: Vec<u16>,
     /// The bci of each branch that goes backwards, behind the bci to which it goes.
     pub loops: Vec<(u16, u16)>,
     /// `(bci, line)` sorted by bci, merged from all line number tables.
@@ -83,6 +85,8 @@ impl<'a> CodeScan<'a> {
         let mut instructions = code.instructions();
         // The local of an `astore`, if a `dup` precedes it.
         let (mut after_dup, mut kept) = (false, None);
+        // The number of allocations before the last branch.
+        let mut before_branch = 0;
         while let Some((instruction, operands)) = instructions.next()? {
             if let (opcode::MONITORENTER, Some(local)) = (instruction.opcode, kept) {
                 scan.kept_monitors
@@ -92,6 +96,13 @@ impl<'a> CodeScan<'a> {
                 stored_local(instruction.opcode, operands.remaining_bytes()).filter(|_| after_dup);
             after_dup = instruction.opcode == opcode::DUP;
             scan.scan_instruction(pool, instruction, operands)?;
+            if opcode::is_return(instruction.opcode) || instruction.opcode == opcode::ATHROW {
+                let last = scan.allocations.iter().skip(before_branch);
+                scan.last_allocations.extend(last.map(|made| made.bci));
+            }
+            if ends_block(instruction.opcode) {
+                before_branch = scan.allocations.len();
+            }
         }
         if !scan.guarded_exits.is_empty() {
             let handlers: Vec<_> = code.exception_handlers().collect::<Result<_, _>>()?;
@@ -260,6 +271,14 @@ fn jumps_back(op: u8, operands: &[u8]) -> bool {
         || is_branch && operands.first().is_some_and(|high| *high >= 0x80)
 }
 
+/// Whether control may continue elsewhere than behind the instruction.
+fn ends_block(op: u8) -> bool {
+    matches!(
+        op,
+        opcode::IFEQ..=opcode::RETURN | opcode::ATHROW | opcode::IFNULL..=opcode::JSR_W
+    )
+}
+
 /// Returns the bci to which a branch goes back.
 fn backward_target(instruction: Instruction, operands: &[u8]) -> Option<u16> {
     let distance = match (instruction.opcode, operands) {
@@ -372,6 +391,26 @@ fn read_line_numbers(
 #[cfg(test)]
 mod scan_tests {
     use super::*;
+
+    #[test]
+    fn branches_that_go_back_close_loops() {
+        let target = |opcode, bci, operands: &[u8]| {
+            let instruction = Instruction { bci, opcode };
+            backward_target(instruction, operands)
+        };
+        assert_eq!(target(opcode::GOTO, 10, &[0xff, 0xfa]), Some(4));
+        assert_eq!(target(opcode::IFEQ, 300, &[0xfe, 0xd4]), Some(0));
+        assert_eq!(
+            target(opcode::GOTO_W, 70, &[0xff, 0xff, 0xff, 0xff]),
+            Some(69)
+        );
+        // Forwards; to itself; before the code; subroutines and switches are not followed.
+        assert_eq!(target(opcode::IFNONNULL, 10, &[0, 6]), None);
+        assert_eq!(target(opcode::GOTO, 10, &[0, 0]), None);
+        assert_eq!(target(opcode::GOTO, 4, &[0xff, 0xfa]), None);
+        assert_eq!(target(opcode::JSR, 10, &[0xff, 0xfa]), None);
+        assert_eq!(target(opcode::TABLESWITCH, 10, &[0xff, 0xfa]), None);
+    }
 
     #[test]
     fn a_handler_reads_its_exception_or_drops_it() {

@@ -55,10 +55,7 @@ fn check(case: &Case) -> Checked {
     for row in by_tag["rows"].as_array().ok_or("no rows")? {
         let name = row["name"].as_str().ok_or("no name")?.to_owned();
         let [count, bytes] = ["count", "bytes"].map(|field| row[field].as_u64());
-        found.insert(
-            name,
-            (count.ok_or("no count")?, bytes.ok_or("no bytes")?),
-        );
+        found.insert(name, (count.ok_or("no count")?, bytes.ok_or("no bytes")?));
     }
     ensure(found == expected, || differences(&expected, &found))?;
     java.lucce().check(&java.log())?;

@@ -577,6 +577,35 @@ mod thread_counters_tests {
     }
 
     #[test]
+    fn a_kept_counter_fits_its_own_counters_alone() {
+        let pool = ThreadCounterPool::default();
+        let first = pool.take_for_thread("worker-1".into());
+        let number = first.kept_number();
+        let second = pool.take_for_thread("worker-2".into());
+        assert_ne!(number, second.kept_number());
+        // The counters remain the same ones in the next thread.
+        pool.return_counters(first);
+        assert_eq!(
+            pool.take_for_thread("worker-3".into()).kept_number(),
+            number
+        );
+        // As Java code compares: what is kept less the number is an address, or has higher bits.
+        let fits = |kept: u64, number: u64| kept.wrapping_sub(number) >> layout::KEPT_SHIFT == 0;
+        let kept = number + ((1 << 47) - 8 >> COUNTER_ALIGNMENT_BITS);
+        assert!(fits(kept, number));
+        for other in [second.kept_number(), layout::NOT_KEPT] {
+            assert!(!fits(kept, other) && !fits(0, other), "{other:x}");
+        }
+        assert!(!fits(0, number));
+        // At the end of the numbers there are none for further counters.
+        let last = (layout::NOT_KEPT >> layout::KEPT_SHIFT) - 2;
+        pool.last_number.store(last, Ordering::Relaxed);
+        let numbers = [0; 3].map(|_| pool.create_counters(String::new()).kept_number());
+        assert!(numbers[0] < layout::NOT_KEPT);
+        assert_eq!(numbers[1..], [layout::NOT_KEPT; 2]);
+    }
+
+    #[test]
     fn each_context_and_type_has_a_cell_of_its_own() {
         let folder =
             std::env::temp_dir().join(format!("lucce-thread-counters-{}", std::process::id()));

@@ -544,7 +544,7 @@ fn find_kept_places(instrumentation: &MethodInstrumentation, scan: &CodeScan<'_>
         |bci: u16| (scan.loops.iter()).any(|(start, end)| (*start..*end).contains(&bci));
     let places = instrumentation.places.iter().filter(|place| {
         let allocates = matches!(place.kind, HookSiteKind::New(_) | HookSiteKind::Array(_));
-        allocates && is_repeated(place.bci)
+        allocates && is_repeated(place.bci) && !scan.last_allocations.contains(&place.bci)
     });
     places.map(|place| place.bci).take(MOST_KEPT).collect()
 }
@@ -562,6 +562,7 @@ pub fn find_frame_hiding(class: &str, scan: &CodeScan<'_>) -> Vec<HookPlace> {
 #[cfg(test)]
 mod class_analysis_tests {
     use super::*;
+    use crate::instrumentation::EventCall;
 
     fn instrumentation(marks: &[HookSiteKind]) -> MethodInstrumentation {
         let places = marks.iter().enumerate().map(|(at, mark)| HookPlace {
@@ -602,6 +603,42 @@ mod class_analysis_tests {
                 "{marks:?}"
             );
         }
+    }
+
+    #[test]
+    fn frames_keep_the_counters_of_allocations_in_loops() {
+        let loops = |loops: &[(u16, u16)]| CodeScan {
+            has_loops: true,
+            loops: loops.to_vec(),
+            ..CodeScan::default()
+        };
+        let kept = |marks: &[HookSiteKind], all: &[(u16, u16)]| {
+            find_kept_places(&instrumentation(marks), &loops(all))
+        };
+        let array = HookSiteKind::Array("[I".into());
+        // Places at 0, 3, 6, 9: the loop begins with the second and its branch is behind the third.
+        let marks = [new(), array.clone(), new(), new()];
+        assert_eq!(kept(&marks, &[(3, 8)]), [3, 6]);
+        assert_eq!(kept(&marks, &[(3, 5), (8, 11)]), [3, 9]);
+        assert_eq!(kept(&marks, &[]), []);
+        let thrown = CodeScan {
+            last_allocations: vec![3],
+            ..loops(&[(3, 8)])
+        };
+        assert_eq!(find_kept_places(&instrumentation(&marks), &thrown), [6]);
+        assert_eq!(kept(&vec![new(); 9], &[(0, 30)]), [0, 3, 6, 9]);
+        let calls = [HookSiteKind::Call, new(), HookSiteKind::Current];
+        assert_eq!(kept(&calls, &[(0, 30)]), [3]);
+        // In these methods the frame's own context may change.
+        let task = HookSiteKind::EventCall(EventCall { bit: 1, which: 5 });
+        for changes in [HookSiteKind::Scope, HookSiteKind::ScopeEnd, task] {
+            assert_eq!(kept(&[changes, new()], &[(0, 30)]), []);
+        }
+        let switching = MethodInstrumentation {
+            switches: true,
+            ..instrumentation(&[new()])
+        };
+        assert_eq!(find_kept_places(&switching, &loops(&[(0, 30)])), []);
     }
 
     #[test]
