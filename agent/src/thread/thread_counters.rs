@@ -591,7 +591,7 @@ mod thread_counters_tests {
         );
         // As Java code compares: what is kept less the number is an address, or has higher bits.
         let fits = |kept: u64, number: u64| kept.wrapping_sub(number) >> layout::KEPT_SHIFT == 0;
-        let kept = number + ((1 << 47) - 8 >> COUNTER_ALIGNMENT_BITS);
+        let kept = number + (((1 << 47) - 8) >> COUNTER_ALIGNMENT_BITS);
         assert!(fits(kept, number));
         for other in [second.kept_number(), layout::NOT_KEPT] {
             assert!(!fits(kept, other) && !fits(0, other), "{other:x}");
