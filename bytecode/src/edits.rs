@@ -126,6 +126,12 @@ impl<'x, 'c, 'a, 'p> EditPlanner<'x, 'c, 'a, 'p> {
         if let Some(entry) = &plan.entry {
             planner.insert_entry(entry)?;
         }
+        for kept in 0..plan.kept_count() {
+            let kept = planner.kept_local(kept);
+            planner.assembler().emit_op(opcode::LCONST_0);
+            planner.assembler().lstore(kept);
+            planner.require_stack(2);
+        }
         for begin in &plan.begin {
             planner.insert_before(begin)?;
         }
@@ -150,6 +156,11 @@ impl<'x, 'c, 'a, 'p> EditPlanner<'x, 'c, 'a, 'p> {
         asm.lstore(local);
         self.require_stack(2);
         Ok(())
+    }
+
+    /// Returns the index of a variable `C`.
+    fn kept_local(&self, kept: u16) -> u16 {
+        self.local + 2 * (1 + kept)
     }
 
     fn require_stack(&mut self, slots: u16) {
@@ -212,7 +223,7 @@ impl<'x, 'c, 'a, 'p> EditPlanner<'x, 'c, 'a, 'p> {
         let class_index = operands
             .first_chunk()
             .map(|index| u16::from_be_bytes(*index));
-        self.insert_after(here().map(|(_, insert)| insert).collect(), class_index)?;
+        self.insert_after(here().map(|(_, insert)| insert).collect(), op, class_index)?;
         Ok(InstructionEdit {
             before,
             replacement,
@@ -341,6 +352,7 @@ impl<'x, 'c, 'a, 'p> EditPlanner<'x, 'c, 'a, 'p> {
     fn insert_after(
         &mut self,
         inserts: Vec<&CodeInsertion<'p>>,
+        op: u8,
         class_index: Option<u16>,
     ) -> Result<(), BytecodeError> {
         for insert in inserts.into_iter().rev() {
@@ -377,6 +389,18 @@ impl<'x, 'c, 'a, 'p> EditPlanner<'x, 'c, 'a, 'p> {
                     self.assembler().emit_op(opcode::DUP);
                     self.require_stack(4);
                     self.call_with_site(helper, *site)?;
+                }
+                CodeInsertion::AfterKeeping { helper, site, kept } => {
+                    let kept = self.kept_local((*kept).into());
+                    if op != opcode::NEW {
+                        self.assembler().emit_op(opcode::DUP);
+                    }
+                    self.load_local(6)?;
+                    let mut assembler = self.assembler();
+                    assembler.push_int(*site)?;
+                    assembler.lload(kept);
+                    assembler.call_helper(helper)?;
+                    assembler.lstore(kept);
                 }
                 CodeInsertion::AfterDup2 { helper, site } => {
                     self.assembler().emit_op(opcode::DUP2);
@@ -436,6 +460,7 @@ fn check_insertion(
         | CodeInsertion::AfterLocal { .. }
         | CodeInsertion::AfterStore { .. } => opcode::falls_through(op),
         CodeInsertion::AfterNew { .. } => op == opcode::NEW,
+        CodeInsertion::AfterKeeping { .. } => is_array || op == opcode::NEW,
         CodeInsertion::AfterDup { .. } => is_array || opcode::is_invoke(op),
         CodeInsertion::AfterDup2 { .. } => opcode::is_invoke(op),
         CodeInsertion::MarkReceiverField { .. } => op == opcode::INVOKEVIRTUAL,

@@ -1,6 +1,6 @@
 //! Reads the `StackMapTable` (JVMS 4.7.4) into whole frames, and writes them as differences.
 //!
-//! The new local variable is in every frame, behind all others; unused variables in between are `top`. Each frame is
+//! The new local variables are in every frame, behind all others; unused variables in between are `top`. Each frame is
 //! compared with the previous one and takes the shortest form.
 
 use crate::class::{ClassFile, ClassFileMethod};
@@ -168,22 +168,30 @@ pub(crate) struct FrameWriter<'x, 'c, 'a, 'p> {
     /// The locals of the previous frame, each with the slot behind it; without the new variable.
     previous: Vec<(VerificationType<'a>, usize)>,
     next_offset: u32,
-    /// The slot of the new variable, which every frame gets.
-    local: Option<u16>,
+    /// The new variables, which every frame gets.
+    local: Option<NewLocals>,
+}
+
+/// New local variables of type `long`, one behind the other.
+#[derive(Clone, Copy)]
+pub(crate) struct NewLocals {
+    /// The slot of the first one.
+    pub(crate) first: u16,
+    pub(crate) count: u16,
 }
 
 /// The part of a frame behind the locals of the original code.
 #[derive(Clone, Copy)]
 struct LocalsTail {
-    /// Unused slots below the new variable.
+    /// Unused slots below the new variables.
     unused: usize,
-    /// Whether there is a new variable.
-    variable: bool,
+    /// The number of new variables.
+    variables: usize,
 }
 
 impl LocalsTail {
     fn len(self) -> usize {
-        self.unused + usize::from(self.variable)
+        self.unused + self.variables
     }
 }
 
@@ -193,7 +201,7 @@ impl<'x, 'c, 'a, 'p> FrameWriter<'x, 'c, 'a, 'p> {
         layout: &'x CodeLayout,
         edits: &'x CodeEdits,
         initial: &StackMapFrame<'a>,
-        local: Option<u16>,
+        local: Option<NewLocals>,
     ) -> Self {
         let mut new = Self {
             pool,
@@ -260,11 +268,13 @@ impl<'x, 'c, 'a, 'p> FrameWriter<'x, 'c, 'a, 'p> {
         let too_many =
             || BytecodeError::new(BytecodeErrorKind::BadTypeState, used, "stack map locals");
         let unused = match self.local {
-            Some(local) => usize::from(local).checked_sub(used).ok_or_else(too_many)?,
+            Some(new) => usize::from(new.first)
+                .checked_sub(used)
+                .ok_or_else(too_many)?,
             None => 0,
         };
-        let variable = self.local.is_some();
-        Ok(LocalsTail { unused, variable })
+        let variables = self.local.map_or(0, |new| usize::from(new.count));
+        Ok(LocalsTail { unused, variables })
     }
 
     fn encode_frame(
@@ -286,12 +296,13 @@ impl<'x, 'c, 'a, 'p> FrameWriter<'x, 'c, 'a, 'p> {
         self.set_previous_locals(shared, locals);
         let tail = self.tail_after(self.slot_after(locals.len()))?;
         let added = locals.len() - shared;
-        // Behind the frame's own locals, the previous frame also has the new variable, unless it is the initial frame.
-        let same = match tail.variable {
+        // Behind the frame's own locals, the previous frame also has the new variables, unless it is the initial frame.
+        let has_new = tail.variables > 0;
+        let same = match has_new {
             true => !is_first && unused && locals.iter().skip(shared).all(is_top),
             false => dropped == 0 && added == 0,
         };
-        let appended = match tail.variable && !is_first || dropped > 0 {
+        let appended = match has_new && !is_first || dropped > 0 {
             true => 0,
             false => added + tail.len(),
         };
@@ -301,7 +312,7 @@ impl<'x, 'c, 'a, 'p> FrameWriter<'x, 'c, 'a, 'p> {
                 self.put_head(delta, 64, 247);
                 self.put_type(*one)?;
             }
-            [] if (1..=3).contains(&dropped) && added == 0 && !tail.variable => {
+            [] if (1..=3).contains(&dropped) && added == 0 && !has_new => {
                 self.put_tagged(251 - dropped as u8, delta);
             }
             [] if (1..=3).contains(&appended) => {
@@ -351,10 +362,7 @@ impl<'x, 'c, 'a, 'p> FrameWriter<'x, 'c, 'a, 'p> {
         }
         let unused = self.frames.len() + tail.unused;
         self.frames.resize(unused, VerificationType::Top.tag());
-        match tail.variable {
-            true => self.put_type(VerificationType::Long),
-            false => Ok(()),
-        }
+        (0..tail.variables).try_for_each(|_| self.put_type(VerificationType::Long))
     }
 
     fn put_type(&mut self, one: VerificationType<'a>) -> Result<(), BytecodeError> {

@@ -4,6 +4,7 @@ use crate::error::{BytecodeError, BytecodeErrorKind};
 use crate::reader::ClassFileReader;
 
 pub(crate) const ICONST_0: u8 = 3;
+pub(crate) const LCONST_0: u8 = 9;
 pub(crate) const BIPUSH: u8 = 16;
 pub(crate) const SIPUSH: u8 = 17;
 pub(crate) const LDC: u8 = 18;

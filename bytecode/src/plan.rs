@@ -1,7 +1,8 @@
 //! The plan of a rewrite: what to insert.
 //!
 //! The local variable `N` below is the method's old `max_locals`, or a lower one if the method leaves many unused. A
-//! method whose plan has no entry hook has no `N`: its insertions then pass only the site.
+//! method whose plan has no entry hook has no `N`: its insertions then pass only the site. The variables `C` follow `N`:
+//! one for each number in a [`CodeInsertion::AfterKeeping`]. They are 0 at the method's entry.
 
 use std::collections::BTreeMap;
 
@@ -89,6 +90,17 @@ pub struct MethodPlan<'p> {
     pub unwind: Option<HelperMethod<'p>>,
     /// Insertions sorted by bci; several at one bci are nested in their order.
     pub inserts: Vec<(u16, CodeInsertion<'p>)>,
+}
+
+impl MethodPlan<'_> {
+    /// Returns the number of variables `C`.
+    pub(crate) fn kept_count(&self) -> u16 {
+        let kept = self.inserts.iter().filter_map(|(_, insert)| match insert {
+            CodeInsertion::AfterKeeping { kept, .. } => Some(u16::from(*kept) + 1),
+            _ => None,
+        });
+        kept.max().unwrap_or(0)
+    }
 }
 
 /// `invokestatic H()J; lstore N`, or with an argument `push i; invokestatic H(I)J; lstore N`.
@@ -217,6 +229,16 @@ pub enum CodeInsertion<'p> {
         helper: HelperMethod<'p>,
         /// The call site.
         site: i32,
+    },
+    /// After a `new`: `lload N; push site; lload C; invokestatic H(JIJ)J; lstore C`. After another allocation, with `dup`
+    /// before it.
+    AfterKeeping {
+        /// `(JIJ)J`, or `([IJIJ)J` with another type for the array.
+        helper: HelperMethod<'p>,
+        /// The call site.
+        site: i32,
+        /// The number of the variable `C`.
+        kept: u8,
     },
     /// After a call that returns a long: `dup2; lload N; push site; invokestatic H(JJI)V`.
     AfterDup2 {

@@ -8,6 +8,7 @@ use crate::class::{ClassFile, ClassFileMethod};
 use crate::code::CodeAttribute;
 use crate::edits::{CodeEdits, EditPlanner};
 use crate::error::{BytecodeError, BytecodeErrorKind};
+use crate::frames::NewLocals;
 use crate::indices;
 use crate::layout::{self, BranchWidth, CodeLayout};
 use crate::plan::{ClassPlan, MethodPlan, NewField, NewMethod};
@@ -306,9 +307,12 @@ impl<'c, 'a, 'p> ClassRewriter<'c, 'a, 'p> {
         self.layout.decode_code(code, planner)?;
         self.layout.arrange_code(code, &self.edits, self.branches)?;
         let max_stack = grow_limit(code.max_stack, self.edits.extra_stack(), code)?;
-        let local = plan.entry.map(|_| local);
+        let local = plan.entry.map(|_| NewLocals {
+            first: local,
+            count: 1 + plan.kept_count(),
+        });
         let max_locals = match local {
-            Some(local) => grow_limit(local, 2, code)?.max(code.max_locals),
+            Some(new) => grow_limit(new.first, 2 * new.count, code)?.max(code.max_locals),
             None => code.max_locals,
         };
         for value in [max_stack, max_locals] {

@@ -32,6 +32,10 @@ pub struct CodeScan<'a> {
     pub writes_first_local: bool,
     /// Whether the code may jump backwards, other than to a handler.
     pub has_loops: bool,
+    /// The bci of every allocation behind which the method returns or throws, without a branch in between.
+    pub last_allocations: Vec<u16>,
+    /// The bci of each branch that goes backwards, behind the bci to which it goes.
+    pub loops: Vec<(u16, u16)>,
     /// `(bci, line)` sorted by bci, merged from all line number tables.
     pub lines: Vec<(u16, u16)>,
 }
@@ -85,6 +89,8 @@ impl<'a> CodeScan<'a> {
         // The local of an `astore`, if a `dup` precedes it.
         let (mut after_dup, mut kept) = (false, None);
         let mut throws = false;
+        // The number of allocations before the last branch.
+        let mut before_branch = 0;
         while let Some((instruction, operands)) = instructions.next()? {
             if let (opcode::MONITORENTER, Some(local)) = (instruction.opcode, kept) {
                 scan.kept_monitors
@@ -95,6 +101,13 @@ impl<'a> CodeScan<'a> {
             after_dup = instruction.opcode == opcode::DUP;
             throws |= instruction.opcode == opcode::ATHROW;
             scan.scan_instruction(pool, instruction, operands)?;
+            if opcode::is_return(instruction.opcode) || instruction.opcode == opcode::ATHROW {
+                let last = scan.allocations.iter().skip(before_branch);
+                scan.last_allocations.extend(last.map(|made| made.bci));
+            }
+            if ends_block(instruction.opcode) {
+                before_branch = scan.allocations.len();
+            }
         }
         if !scan.guarded_exits.is_empty() {
             let handlers: Vec<_> = code.exception_handlers().collect::<Result<_, _>>()?;
@@ -126,7 +139,13 @@ impl<'a> CodeScan<'a> {
             op if writes_first_local(op, operands.remaining_bytes()) => {
                 self.writes_first_local = true;
             }
-            op => self.has_loops |= jumps_back(op, operands.remaining_bytes()),
+            op => {
+                self.has_loops |= jumps_back(op, operands.remaining_bytes());
+                let to = backward_target(instruction, operands.remaining_bytes());
+                if let Some(to) = to {
+                    self.loops.push((to, short_bci(instruction, operands)?));
+                }
+            }
         }
         Ok(())
     }
@@ -260,6 +279,27 @@ fn jumps_back(op: u8, operands: &[u8]) -> bool {
         || is_branch && operands.first().is_some_and(|high| *high >= 0x80)
 }
 
+/// Whether control may continue elsewhere than behind the instruction.
+fn ends_block(op: u8) -> bool {
+    matches!(
+        op,
+        opcode::IFEQ..=opcode::RETURN | opcode::ATHROW | opcode::IFNULL..=opcode::JSR_W
+    )
+}
+
+/// Returns the bci to which a branch goes back.
+fn backward_target(instruction: Instruction, operands: &[u8]) -> Option<u16> {
+    let distance = match (instruction.opcode, operands) {
+        (opcode::IFEQ..=opcode::GOTO | opcode::IFNULL..=opcode::IFNONNULL, [a, b, ..]) => {
+            i32::from(i16::from_be_bytes([*a, *b]))
+        }
+        (opcode::GOTO_W, [a, b, c, d, ..]) => i32::from_be_bytes([*a, *b, *c, *d]),
+        _ => return None,
+    };
+    let to = i64::from(instruction.bci) + i64::from(distance);
+    (distance < 0).then(|| u16::try_from(to).ok())?
+}
+
 /// Code is shorter than 64 KiB (JVMS 4.7.3).
 fn short_bci(
     instruction: Instruction,
@@ -359,6 +399,26 @@ fn read_line_numbers(
 #[cfg(test)]
 mod scan_tests {
     use super::*;
+
+    #[test]
+    fn branches_that_go_back_close_loops() {
+        let target = |opcode, bci, operands: &[u8]| {
+            let instruction = Instruction { bci, opcode };
+            backward_target(instruction, operands)
+        };
+        assert_eq!(target(opcode::GOTO, 10, &[0xff, 0xfa]), Some(4));
+        assert_eq!(target(opcode::IFEQ, 300, &[0xfe, 0xd4]), Some(0));
+        assert_eq!(
+            target(opcode::GOTO_W, 70, &[0xff, 0xff, 0xff, 0xff]),
+            Some(69)
+        );
+        // Forwards; to itself; before the code; subroutines and switches are not followed.
+        assert_eq!(target(opcode::IFNONNULL, 10, &[0, 6]), None);
+        assert_eq!(target(opcode::GOTO, 10, &[0, 0]), None);
+        assert_eq!(target(opcode::GOTO, 4, &[0xff, 0xfa]), None);
+        assert_eq!(target(opcode::JSR, 10, &[0xff, 0xfa]), None);
+        assert_eq!(target(opcode::TABLESWITCH, 10, &[0xff, 0xfa]), None);
+    }
 
     #[test]
     fn a_handler_reads_its_exception_or_drops_it() {

@@ -5,7 +5,7 @@ use crate::class::{ClassFile, ClassFileMethod, FIRST_WITH_FRAMES};
 use crate::code::CodeAttribute;
 use crate::edits::CodeEdits;
 use crate::error::{BytecodeError, BytecodeErrorKind};
-use crate::frames::{FramePosition, FrameReader, FrameWriter, StackMapFrame};
+use crate::frames::{FramePosition, FrameReader, FrameWriter, NewLocals, StackMapFrame};
 use crate::infer;
 use crate::layout::CodeLayout;
 use crate::plan::MethodPlan;
@@ -19,8 +19,8 @@ pub(crate) struct CodeTableWriter<'x, 'c, 'a, 'p> {
     pub(crate) method: &'c ClassFileMethod<'a>,
     pub(crate) code: &'c CodeAttribute<'a>,
     pub(crate) plan: &'x MethodPlan<'p>,
-    /// The new variable.
-    pub(crate) local: Option<u16>,
+    /// The new variables.
+    pub(crate) local: Option<NewLocals>,
     /// By how many slots `max_locals` has grown.
     pub(crate) more_locals: u16,
     pub(crate) layout: &'x CodeLayout,

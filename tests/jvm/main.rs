@@ -37,6 +37,7 @@ mod leaks;
 mod lock_holders;
 mod log_lines;
 mod logical;
+mod loop_counts;
 mod loss;
 mod marks;
 mod modes;
@@ -178,6 +179,7 @@ fn all(setup: &'static Setup) -> Vec<Test> {
         junit::tests(setup),
         recipe::tests(setup),
         log_lines::tests(setup),
+        loop_counts::tests(setup),
         starts::tests(setup),
         samples::tests(setup),
         on_heap::tests(setup),

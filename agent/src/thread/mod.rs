@@ -160,6 +160,8 @@ pub struct ThreadState {
     pub tagged_task_slot: AtomicU64,
     /// Address of `method_times`; 0: none yet.
     times_block: AtomicU64,
+    /// The number of the thread's counters, for counters that frames keep.
+    kept: AtomicU64,
     /// With `stream=on`: where the next event is written.
     pub place: EventCursor,
     /// Java code of the lab's agent reads its first word.
@@ -209,6 +211,7 @@ const _: () = assert!(offset_of!(ThreadState, request_slot) == layout::REQUEST_S
 const _: () = assert!(offset_of!(ThreadState, tag_set) == layout::TAG_SET);
 const _: () = assert!(offset_of!(ThreadState, tagged_task_slot) == layout::TAGGED_TASK_SLOT);
 const _: () = assert!(offset_of!(ThreadState, times_block) == layout::TIMES_BLOCK);
+const _: () = assert!(offset_of!(ThreadState, kept) == layout::STATE_KEPT);
 const _: () = assert!(offset_of!(ThreadState, place) == layout::STREAM_CURSOR);
 
 impl ThreadState {
@@ -227,6 +230,7 @@ impl ThreadState {
             tag_set: AtomicU64::new(0),
             tagged_task_slot: AtomicU64::new(0),
             times_block: AtomicU64::new(0),
+            kept: AtomicU64::new(layout::NOT_KEPT),
             place: EventCursor::default(),
             stream_thread: Cell::default(),
             tracking: Default::default(),
@@ -329,8 +333,7 @@ impl ThreadState {
     ) -> RefMut<'_, ThreadCounters> {
         if self.thread_counters.borrow().is_none() {
             let taken = take();
-            self.index.store(taken.index_address(), Ordering::Relaxed);
-            self.thread_counters.replace(Some(taken));
+            self.put_counters(taken);
         }
         RefMut::map(self.thread_counters.borrow_mut(), |counters| {
             // There is one: see above.
@@ -353,12 +356,14 @@ impl ThreadState {
     /// Takes the counters from the thread: it has ended, or switches to others.
     pub fn take_counters(&self) -> Option<ThreadCounters> {
         self.index.store(0, Ordering::Relaxed);
+        self.kept.store(layout::NOT_KEPT, Ordering::Relaxed);
         self.thread_counters.take()
     }
 
     /// Gives counters to the thread, which has none now.
     pub fn put_counters(&self, counters: ThreadCounters) {
         self.publish_index(&counters);
+        self.kept.store(counters.kept_number(), Ordering::Relaxed);
         self.thread_counters.replace(Some(counters));
     }
 

@@ -15,6 +15,9 @@
 //! paths, the hash shift of each, and the address of the typed sites. One more is the address of the index of
 //! counters by type, with entries `[number, type << 44 | counter >> 3]`.
 //!
+//! A frame with a loop keeps a counter in a local variable, with the number of these counters above its address. No
+//! number is used again. So Java code knows whether the thread still uses the same ones: after other tags, for example.
+//!
 //! Java code alone reads and writes the copies of recent transitions, and the recent call paths (`java_caches`).
 
 #![allow(unsafe_code, reason = "cells of the log by their addresses")]
@@ -49,6 +52,8 @@ const MOST_ORIGINS: usize = 16;
 pub struct ThreadCounters {
     /// The name of its threads, with `*` for digits.
     pub kind: String,
+    /// See [`ThreadCounters::kept_number`].
+    number: u64,
     /// The name of the thread that uses these counters.
     pub name: String,
     /// The tags of all of its events.
@@ -109,6 +114,7 @@ impl ThreadCounters {
     pub fn new(kind: String) -> ThreadCounters {
         ThreadCounters {
             kind,
+            number: layout::NOT_KEPT >> layout::KEPT_SHIFT,
             name: String::new(),
             tags: TagSet::NONE,
             is_virtual: false,
@@ -136,6 +142,11 @@ impl ThreadCounters {
             swept_types: 0,
             swept_samples: 0,
         }
+    }
+
+    /// The number of these counters, above the bits of a kept counter; [`layout::NOT_KEPT`]: they have none.
+    pub fn kept_number(&self) -> u64 {
+        self.number << layout::KEPT_SHIFT
     }
 
     /// The address of the index; 0: none yet.
@@ -408,6 +419,8 @@ impl Hasher for NumberHasher {
 pub struct ThreadCounterPool {
     free: WatchedMutex<HashMap<TagSet, HashMap<String, Vec<ThreadCounters>>>>,
     dropped: WatchedMutex<DroppedTotals>,
+    /// The number of the last counters.
+    last_number: AtomicU64,
 }
 
 #[derive(Default)]
@@ -441,7 +454,8 @@ impl ThreadCounterPool {
     }
 
     fn create_counters(&self, kind: String) -> ThreadCounters {
-        let counters = ThreadCounters::new(kind);
+        let mut counters = ThreadCounters::new(kind);
+        counters.number = self.next_number();
         let mut lost = lock_mutex(&self.dropped);
         // Discarded counters leave the list when it would grow.
         if lost.live.len() == lost.live.capacity() {
@@ -449,6 +463,18 @@ impl ThreadCounterPool {
         }
         lost.live.push(Arc::downgrade(&counters.dropped));
         counters
+    }
+
+    /// A number that no counters have had, or that of counters without one.
+    fn next_number(&self) -> u64 {
+        const NONE: u64 = layout::NOT_KEPT >> layout::KEPT_SHIFT;
+        // Relaxed: each thread gets another number, and nothing else depends on it.
+        let last = self
+            .last_number
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |last| {
+                (last + 1 < NONE).then_some(last + 1)
+            });
+        last.map_or(NONE, |last| last + 1)
     }
 
     /// Discards counters that no other thread can use.
@@ -548,6 +574,35 @@ mod thread_counters_tests {
         again.dropped_counter().add_events(1, 0);
         pool.return_counters(again);
         assert_eq!(pool.dropped_events(), 5);
+    }
+
+    #[test]
+    fn a_kept_counter_fits_its_own_counters_alone() {
+        let pool = ThreadCounterPool::default();
+        let first = pool.take_for_thread("worker-1".into());
+        let number = first.kept_number();
+        let second = pool.take_for_thread("worker-2".into());
+        assert_ne!(number, second.kept_number());
+        // The counters remain the same ones in the next thread.
+        pool.return_counters(first);
+        assert_eq!(
+            pool.take_for_thread("worker-3".into()).kept_number(),
+            number
+        );
+        // As Java code compares: what is kept less the number is an address, or has higher bits.
+        let fits = |kept: u64, number: u64| kept.wrapping_sub(number) >> layout::KEPT_SHIFT == 0;
+        let kept = number + (((1 << 47) - 8) >> COUNTER_ALIGNMENT_BITS);
+        assert!(fits(kept, number));
+        for other in [second.kept_number(), layout::NOT_KEPT] {
+            assert!(!fits(kept, other) && !fits(0, other), "{other:x}");
+        }
+        assert!(!fits(0, number));
+        // At the end of the numbers there are none for further counters.
+        let last = (layout::NOT_KEPT >> layout::KEPT_SHIFT) - 2;
+        pool.last_number.store(last, Ordering::Relaxed);
+        let numbers = [0; 3].map(|_| pool.create_counters(String::new()).kept_number());
+        assert!(numbers[0] < layout::NOT_KEPT);
+        assert_eq!(numbers[1..], [layout::NOT_KEPT; 2]);
     }
 
     #[test]

@@ -59,7 +59,7 @@ fn build_frames(
 fn write_frames(
     frames: &[(u32, StackMapFrame<'static>)],
     initial: &StackMapFrame<'static>,
-    local: Option<u16>,
+    local: Option<NewLocals>,
 ) -> Vec<u8> {
     let pool = ConstantPool::parse(&[], &mut ClassFileReader::new(&[0, 1], 0, "pool")).unwrap();
     let (mut pool, layout, edits) = (
@@ -89,18 +89,20 @@ fn read_frames(
     all
 }
 
-/// A frame with the new variable at `local`, computed naively.
-fn with_local(mut frame: StackMapFrame<'static>, local: usize) -> StackMapFrame<'static> {
+/// A frame with the new variables, computed naively.
+fn with_locals(mut frame: StackMapFrame<'static>, new: NewLocals) -> StackMapFrame<'static> {
     while frame
         .locals
         .iter()
         .map(|one| one.slot_count())
         .sum::<usize>()
-        < local
+        < usize::from(new.first)
     {
         frame.locals.push(VerificationType::Top);
     }
-    frame.locals.push(VerificationType::Long);
+    for _ in 0..new.count {
+        frame.locals.push(VerificationType::Long);
+    }
     frame
 }
 
@@ -111,12 +113,14 @@ proptest! {
     fn round_trip(
         steps in prop::collection::vec(a_step(), 0..20),
         parameters in prop::collection::vec(a_type(), 0..4),
+        count in 1_u16..5,
     ) {
         let frames = build_frames(steps);
         let initial = StackMapFrame { locals: parameters, stack: vec![] };
         prop_assert_eq!(&read_frames(&write_frames(&frames, &initial, None), &initial), &frames);
-        let hooked = read_frames(&write_frames(&frames, &initial, Some(40)), &initial);
-        let expected: Vec<_> = frames.into_iter().map(|(bci, f)| (bci, with_local(f, 40))).collect();
+        let new = NewLocals { first: 40, count };
+        let hooked = read_frames(&write_frames(&frames, &initial, Some(new)), &initial);
+        let expected: Vec<_> = frames.into_iter().map(|(bci, f)| (bci, with_locals(f, new))).collect();
         prop_assert_eq!(hooked, expected);
     }
 }

@@ -77,6 +77,24 @@ public final class Hooks {
         }
     }
 
+    public static long alloc(long p, int site, long kept) {
+        alloc(p, site);
+        return keep(p, kept);
+    }
+
+    public static long array(Object array, long p, int site, long kept) {
+        array(array, p, site);
+        return keep(p, kept);
+    }
+
+    /** A frame keeps 0, and then what a hook of its own has returned. */
+    private static long keep(long p, long kept) {
+        if (kept != 0 && kept != ~p) {
+            ERRORS.increment();
+        }
+        return ~p;
+    }
+
     public static void number(int returned, long p, int site) {
         check(p);
     }

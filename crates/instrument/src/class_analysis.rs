@@ -247,8 +247,9 @@ impl<'v, 'a> ClassAnalysis<'v, 'a> {
         {
             instrumentation.frame = FrameKind::VmEntered;
         }
-        instrumentation.needs_no_slot_local =
-            needs_no_slot_local(&instrumentation, scan.has_loops, has_handlers(method));
+        instrumentation.kept = find_kept_places(&instrumentation, scan);
+        instrumentation.needs_no_slot_local = instrumentation.kept.is_empty()
+            && needs_no_slot_local(&instrumentation, scan.has_loops, has_handlers(method));
         instrumentation.lines.clone_from(&scan.lines);
         instrumentation.rare_calls.clone_from(&scan.rare_calls);
         instrumentation
@@ -511,6 +512,44 @@ fn needs_no_slot_local(
     plain && ordered && !has_handlers
 }
 
+/// The number of counters that a frame keeps at most.
+const MOST_KEPT: usize = 4;
+
+/// Returns the bytecode indices of allocations in loops whose counters the frame may keep: its context never changes.
+///
+/// Hooks of tasks, scopes, continuations and operators change the context of their own frame.
+fn find_kept_places(instrumentation: &MethodInstrumentation, scan: &CodeScan<'_>) -> Vec<u16> {
+    let is_plain = |place: &HookPlace| {
+        matches!(
+            place.kind,
+            HookSiteKind::Call
+                | HookSiteKind::New(_)
+                | HookSiteKind::Array(_)
+                | HookSiteKind::Arrays(_)
+                | HookSiteKind::Intrinsic(_)
+                | HookSiteKind::Creation(_)
+                | HookSiteKind::Monitor
+                | HookSiteKind::Current
+                | HookSiteKind::Event
+        )
+    };
+    if scan.loops.is_empty()
+        || instrumentation.frame != FrameKind::OwnSlot
+        || instrumentation.switches
+        || instrumentation.intrinsic.is_some()
+        || !instrumentation.places.iter().all(is_plain)
+    {
+        return Vec::new();
+    }
+    let is_repeated =
+        |bci: u16| (scan.loops.iter()).any(|(start, end)| (*start..*end).contains(&bci));
+    let places = instrumentation.places.iter().filter(|place| {
+        let allocates = matches!(place.kind, HookSiteKind::New(_) | HookSiteKind::Array(_));
+        allocates && is_repeated(place.bci) && !scan.last_allocations.contains(&place.bci)
+    });
+    places.map(|place| place.bci).take(MOST_KEPT).collect()
+}
+
 /// Returns the calls in a method that switches threads that would hide the following frames from agents.
 pub fn find_frame_hiding(class: &str, scan: &CodeScan<'_>) -> Vec<HookPlace> {
     let calls = scan.calls.iter().filter(|call| hides_frames(class, call));
@@ -524,6 +563,7 @@ pub fn find_frame_hiding(class: &str, scan: &CodeScan<'_>) -> Vec<HookPlace> {
 #[cfg(test)]
 mod class_analysis_tests {
     use super::*;
+    use crate::instrumentation::EventCall;
 
     fn instrumentation(marks: &[HookSiteKind]) -> MethodInstrumentation {
         let places = marks.iter().enumerate().map(|(at, mark)| HookPlace {
@@ -564,6 +604,42 @@ mod class_analysis_tests {
                 "{marks:?}"
             );
         }
+    }
+
+    #[test]
+    fn frames_keep_the_counters_of_allocations_in_loops() {
+        let loops = |loops: &[(u16, u16)]| CodeScan {
+            has_loops: true,
+            loops: loops.to_vec(),
+            ..CodeScan::default()
+        };
+        let kept = |marks: &[HookSiteKind], all: &[(u16, u16)]| {
+            find_kept_places(&instrumentation(marks), &loops(all))
+        };
+        let array = HookSiteKind::Array("[I".into());
+        // Places at 0, 3, 6, 9: the loop begins with the second and its branch is behind the third.
+        let marks = [new(), array.clone(), new(), new()];
+        assert_eq!(kept(&marks, &[(3, 8)]), [3, 6]);
+        assert_eq!(kept(&marks, &[(3, 5), (8, 11)]), [3, 9]);
+        assert_eq!(kept(&marks, &[]), []);
+        let thrown = CodeScan {
+            last_allocations: vec![3],
+            ..loops(&[(3, 8)])
+        };
+        assert_eq!(find_kept_places(&instrumentation(&marks), &thrown), [6]);
+        assert_eq!(kept(&vec![new(); 9], &[(0, 30)]), [0, 3, 6, 9]);
+        let calls = [HookSiteKind::Call, new(), HookSiteKind::Current];
+        assert_eq!(kept(&calls, &[(0, 30)]), [3]);
+        // In these methods the frame's own context may change.
+        let task = HookSiteKind::EventCall(EventCall { bit: 1, which: 5 });
+        for changes in [HookSiteKind::Scope, HookSiteKind::ScopeEnd, task] {
+            assert_eq!(kept(&[changes, new()], &[(0, 30)]), []);
+        }
+        let switching = MethodInstrumentation {
+            switches: true,
+            ..instrumentation(&[new()])
+        };
+        assert_eq!(find_kept_places(&switching, &loops(&[(0, 30)])), []);
     }
 
     #[test]

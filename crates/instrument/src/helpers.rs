@@ -72,6 +72,8 @@ helpers! {
     EXIT_PINNED = FRAMES("exitPinned", "(J)V");
     PUBLISH_NATIVE = FRAMES("publishNative", "(JII)V");
     ALLOC = ALLOCATIONS("countNew", "(JI)V");
+    /// In loops.
+    ALLOC_KEEPING = ALLOCATIONS("countNew", "(JIJ)J");
     ARRAYS = ALLOCATIONS("countArrays", "(Ljava/lang/Object;JI)V");
     NEW_BYTES_FOR = ALLOCATIONS("newBytesFor", "(I)[B");
     CURRENT = CONTEXTS("current", "(JI)J");
@@ -204,7 +206,13 @@ pub fn all_helpers() -> impl Iterator<Item = HelperMethod<'static>> {
         CodeInsertion::Redirect { helper } => Some(helper),
         _ => None,
     });
-    NAMED.iter().copied().chain(arrays).chain(redirects)
+    let keeping = ARRAYS_OF.iter().map(|of| keeping_array_helper(of));
+    NAMED
+        .iter()
+        .copied()
+        .chain(arrays)
+        .chain(keeping)
+        .chain(redirects)
 }
 
 /// Returns the helpers that only the lab's agent has.
@@ -239,6 +247,22 @@ pub fn array_helper(descriptor: &str, here: bool) -> HelperMethod<'static> {
         _ => ("([Ljava/lang/Object;JI)V", "([Ljava/lang/Object;I)V"),
     };
     allocation("countArray", if here { without } else { kept })
+}
+
+/// Returns the helper that counts such an array in a loop.
+pub fn keeping_array_helper(descriptor: &str) -> HelperMethod<'static> {
+    let keeping = match descriptor {
+        "[B" => "([BJIJ)J",
+        "[Z" => "([ZJIJ)J",
+        "[S" => "([SJIJ)J",
+        "[C" => "([CJIJ)J",
+        "[I" => "([IJIJ)J",
+        "[F" => "([FJIJ)J",
+        "[J" => "([JJIJ)J",
+        "[D" => "([DJIJ)J",
+        _ => "([Ljava/lang/Object;JIJ)J",
+    };
+    allocation("countArray", keeping)
 }
 
 /// Fields added to `java.lang.Thread`; the stub that helper classes are compiled against explains them. Public and synthetic.

@@ -10,12 +10,7 @@
 use lucce_bytecode::{HelperMethod, NewInstruction, NewMethod};
 
 use crate::helpers::{
-    AFTER_CLONE, ALLOC, ALLOC_HERE, ARRAYS, ARRAYS_OF, ASKING, BEFORE_CLONE, BEFORE_RESTRICTED,
-    BEFORE_RESUME, BEFORE_SIGNAL, BEGIN_SCOPE, CODE_CHANGED, COUNT_CREATED, COUNT_CREATED_HERE,
-    COUNT_OBJECT, COUNT_OBJECTS, CREATE_CONTINUATION, CREATE_OPERATOR, CURRENT, END_SCOPE, ENTER,
-    ENTER_COUNTED, ENTER_VM, ENTER_VM_COUNTED, EVENT, EXIT_VM, INHERITED, NOOP, NOOP_ASK,
-    NOOP_ENTER, NOOP_PLAIN, PUBLISH, PUBLISH_HERE, PUBLISH_RARE, PUBLISH_RARE_HERE,
-    PUBLISH_UNTRACKED, RESTORE, UNSEEN_COPY, UNSEEN_NEW, array_helper, helper_of, lab_helpers,
+    AFTER_CLONE, ALLOC, ALLOC_HERE, ALLOC_KEEPING, ARRAYS, ARRAYS_OF, ASKING, BEFORE_CLONE, BEFORE_RESTRICTED, BEFORE_RESUME, BEFORE_SIGNAL, BEGIN_SCOPE, CODE_CHANGED, COUNT_CREATED, COUNT_CREATED_HERE, COUNT_OBJECT, COUNT_OBJECTS, CREATE_CONTINUATION, CREATE_OPERATOR, CURRENT, END_SCOPE, ENTER, ENTER_COUNTED, ENTER_VM, ENTER_VM_COUNTED, EVENT, EXIT_VM, INHERITED, NOOP, NOOP_ASK, NOOP_ENTER, NOOP_PLAIN, PUBLISH, PUBLISH_HERE, PUBLISH_RARE, PUBLISH_RARE_HERE, PUBLISH_UNTRACKED, RESTORE, UNSEEN_COPY, UNSEEN_NEW, array_helper, helper_of, keeping_array_helper, lab_helpers,
 };
 use crate::jdk::intrinsics::INTRINSICS;
 use crate::kinds::{self, EventHooks};
@@ -44,6 +39,7 @@ pub fn inherited_methods(in_lab: bool) -> Vec<NewMethod<'static>> {
         CODE_CHANGED,
         ALLOC,
         ALLOC_HERE,
+        ALLOC_KEEPING,
         ARRAYS,
         CURRENT,
         EVENT,
@@ -66,6 +62,7 @@ pub fn inherited_methods(in_lab: bool) -> Vec<NewMethod<'static>> {
         UNSEEN_NEW,
     ];
     helpers.extend(arrays);
+    helpers.extend(ARRAYS_OF.iter().map(|of| keeping_array_helper(of)));
     helpers.extend(lab_helpers().filter(|_| in_lab));
     helpers.extend(kinds::all_event_hooks().flat_map(EventHooks::inherited_helpers));
     for intrinsic in INTRINSICS {

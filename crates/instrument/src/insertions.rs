@@ -9,18 +9,7 @@ use crate::assembly::{AssemblyHook, assembly_fields, assembly_insertions};
 use crate::class_analysis::find_frame_hiding;
 use crate::continuations::{continuation_fields, continuation_insertion};
 use crate::helpers::{
-    ACQUIRE_LOCK, AFTER_CLONE, AFTER_DOWNCALL, ALLOC, ALLOC_HERE, ARRAYS, BEFORE_CLONE,
-    BEGIN_REQUEST, BEGIN_REQUEST_OF, BEGIN_SCOPE, BEGIN_TIME, CODE_CHANGED, COUNT_CREATED,
-    COUNT_CREATED_HERE, COUNT_OBJECT, COUNT_OBJECTS, COUNT_REFLECTED, COUNT_REFLECTED_HERE,
-    COUNT_TEXTS, COUNT_TRACE, CURRENT, DOWNCALL, END_REQUEST, END_REQUEST_FROM_VM, END_SCOPE,
-    END_TASK, END_TIME, END_TIME_FROM_VM, END_TIME_THROWN, END_TIME_THROWN_FROM_VM, ENTER,
-    ENTER_AT, ENTER_COUNTED, ENTER_FIRST, ENTER_FIRST_COUNTED, ENTER_PINNED, ENTER_PREMAIN,
-    ENTER_PREMAIN_COUNTED, ENTER_THREAD, ENTER_THREAD_COUNTED, ENTER_UPCALL, ENTER_VM, ENTER_VM_AT,
-    ENTER_VM_COUNTED, EVENT, EXIT, EXIT_PINNED, EXIT_UNTRACKED, EXIT_UPCALL, EXIT_VM, INHERITED,
-    KEEP_MESSAGE, NEW_BYTES_FOR, PUBLISH, PUBLISH_HERE, PUBLISH_NATIVE, PUBLISH_RARE,
-    PUBLISH_RARE_HERE, PUBLISH_SWITCHING, PUBLISH_UNTRACKED, REDIRECT_ASKING, REDIRECT_DEFINITION,
-    REDIRECT_HIDING, RESTORE, RESTORE_UPCALL, TO_CARRIER, TO_VIRTUAL, UNSEEN, UNSEEN_COPY,
-    UNSEEN_NEW, UNWIND_DOWNCALL, UNWIND_VM, array_helper, new_fields,
+    ACQUIRE_LOCK, AFTER_CLONE, AFTER_DOWNCALL, ALLOC, ALLOC_HERE, ALLOC_KEEPING, ARRAYS, BEFORE_CLONE, BEGIN_REQUEST, BEGIN_REQUEST_OF, BEGIN_SCOPE, BEGIN_TIME, CODE_CHANGED, COUNT_CREATED, COUNT_CREATED_HERE, COUNT_OBJECT, COUNT_OBJECTS, COUNT_REFLECTED, COUNT_REFLECTED_HERE, COUNT_TEXTS, COUNT_TRACE, CURRENT, DOWNCALL, END_REQUEST, END_REQUEST_FROM_VM, END_SCOPE, END_TASK, END_TIME, END_TIME_FROM_VM, END_TIME_THROWN, END_TIME_THROWN_FROM_VM, ENTER, ENTER_AT, ENTER_COUNTED, ENTER_FIRST, ENTER_FIRST_COUNTED, ENTER_PINNED, ENTER_PREMAIN, ENTER_PREMAIN_COUNTED, ENTER_THREAD, ENTER_THREAD_COUNTED, ENTER_UPCALL, ENTER_VM, ENTER_VM_AT, ENTER_VM_COUNTED, EVENT, EXIT, EXIT_PINNED, EXIT_UNTRACKED, EXIT_UPCALL, EXIT_VM, INHERITED, KEEP_MESSAGE, NEW_BYTES_FOR, PUBLISH, PUBLISH_HERE, PUBLISH_NATIVE, PUBLISH_RARE, PUBLISH_RARE_HERE, PUBLISH_SWITCHING, PUBLISH_UNTRACKED, REDIRECT_ASKING, REDIRECT_DEFINITION, REDIRECT_HIDING, RESTORE, RESTORE_UPCALL, TO_CARRIER, TO_VIRTUAL, UNSEEN, UNSEEN_COPY, UNSEEN_NEW, UNWIND_DOWNCALL, UNWIND_VM, array_helper, keeping_array_helper, new_fields,
 };
 use crate::inherited;
 use crate::instrumentation::{
@@ -141,7 +130,16 @@ pub fn plan_class(
         let here = instrumentation.needs_no_slot_local && hooks.needs_no_slot_address();
         let mut insertions = MethodInsertions::default();
         for place in &instrumentation.places {
-            let hooks = insertions_at(place, (instrumentation, here), site as i32, native_site);
+            let kept = instrumentation
+                .kept
+                .iter()
+                .position(|bci| *bci == place.bci);
+            let kept = kept.filter(|_| !hooks.needs_lab_helpers());
+            let keeping = kept.and_then(|kept| keeping_insertion(place, site as i32, kept as u8));
+            let hooks = match keeping {
+                Some(insert) => vec![(place.bci, insert)],
+                None => insertions_at(place, (instrumentation, here), site as i32, native_site),
+            };
             insertions.add_hooks(hooks, runs_at_entry(&place.kind));
             site += 1;
         }
@@ -322,6 +320,16 @@ fn method_plan(
         unwind,
         inserts,
     }
+}
+
+/// Returns the hook of an allocation in a loop; `kept`: the number of its variable.
+fn keeping_insertion(place: &HookPlace, site: i32, kept: u8) -> Option<CodeInsertion<'static>> {
+    let helper = match &place.kind {
+        HookSiteKind::New(_) => ALLOC_KEEPING,
+        HookSiteKind::Array(descriptor) => keeping_array_helper(descriptor),
+        _ => return None,
+    };
+    Some(CodeInsertion::AfterKeeping { helper, site, kept })
 }
 
 /// Returns the hooks of one place. `here`: see [`MethodInstrumentation::needs_no_slot_local`].

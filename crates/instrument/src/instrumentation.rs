@@ -163,6 +163,8 @@ pub struct MethodInstrumentation {
     pub untracked: bool,
     /// Until the method's last hook has run, `$lucceStack` holds its slot's address, so the method need not keep it.
     pub needs_no_slot_local: bool,
+    /// Allocations in loops whose counters the frame keeps, by bytecode index.
+    pub kept: Vec<u16>,
     /// If the method is one of [`super::INTRINSICS`]: its index there, and the bytecode index of its allocation.
     pub intrinsic: Option<(usize, u16)>,
 }
@@ -189,6 +191,7 @@ impl MethodInstrumentation {
             switches: false,
             untracked: false,
             needs_no_slot_local: false,
+            kept: Vec::new(),
             intrinsic: None,
         }
     }

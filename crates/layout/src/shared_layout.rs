@@ -81,8 +81,10 @@ shared_constants! {
     TAGGED_TASK_SLOT: usize = 88;
     /// The block of methods in progress whose times are recorded; 0: none.
     TIMES_BLOCK: usize = 96;
+    /// The number of the thread's counters, above the bits of a kept counter; [`NOT_KEPT`]: no counter is kept.
+    STATE_KEPT: usize = 104;
     /// With `stream=on`: where the thread's next event is written.
-    STREAM_CURSOR: usize = 104;
+    STREAM_CURSOR: usize = 112;
 
     // ---- times of methods: see `counting::method_times` -------------------------------------------------------------
 
@@ -125,6 +127,14 @@ shared_constants! {
     LOW_SITE_BITS: u32 = 20;
     /// Low bits of a counter's address, which are 0 and not stored.
     COUNTER_ALIGNMENT_BITS: u32 = 3;
+
+    // ---- counters that frames with loops keep: see `thread_counters` ------------------------------------------------
+
+    /// In a local variable: the number of the counters, and below this bit a counter's address without its lowest
+    /// [`COUNTER_ALIGNMENT_BITS`].
+    KEPT_SHIFT: u32 = 44;
+    /// In place of the number of counters: the highest one.
+    NOT_KEPT: u64 = 0xFFFF_F000_0000_0000;
 
     // ---- caches of recent look-ups, Java code's own: see `java_caches` ----------------------------------------------
 

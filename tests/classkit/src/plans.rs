@@ -20,6 +20,8 @@ pub const MARK_TWO: HelperMethod<'_> = hook("markTwo", "(JII)V");
 pub const BEFORE: HelperMethod<'_> = hook("before", "(J)V");
 pub const ALLOC: HelperMethod<'_> = hook("alloc", "(JI)V");
 pub const ARRAY: HelperMethod<'_> = hook("array", "(Ljava/lang/Object;JI)V");
+pub const ALLOC_KEEPING: HelperMethod<'_> = hook("alloc", "(JIJ)J");
+pub const ARRAY_KEEPING: HelperMethod<'_> = hook("array", "(Ljava/lang/Object;JIJ)J");
 pub const INT: HelperMethod<'_> = hook("number", "(IJI)V");
 pub const LONG: HelperMethod<'_> = hook("number", "(JJI)V");
 pub const PAIR: HelperMethod<'_> = hook("pair", "(IIJI)V");
@@ -179,6 +181,18 @@ fn inserts(scan: &CodeScan<'_>) -> Vec<(u16, CodeInsertion<'static>)> {
         inserts.push((
             alloc.bci,
             match alloc.kind {
+                AllocationOpcode::New if n % 4 == 1 => CodeInsertion::AfterKeeping {
+                    helper: ALLOC_KEEPING,
+                    site,
+                    kept: (n % 3) as u8,
+                },
+                AllocationOpcode::NewArray | AllocationOpcode::ANewArray if n % 4 == 3 => {
+                    CodeInsertion::AfterKeeping {
+                        helper: ARRAY_KEEPING,
+                        site,
+                        kept: (n % 2) as u8,
+                    }
+                }
                 AllocationOpcode::New => CodeInsertion::After {
                     helper: ALLOC,
                     site,

@@ -34,7 +34,18 @@ public final class LucceRtAllocations {
         if (LIVE) countInFrame(enter(), site, 0, 0);
     }
 
+    /** In a loop; {@code kept}: see countKeeping. */
+    @Hidden @ForceInline
+    public static long countNew(long p, int site, long kept) {
+        return LIVE ? countKeeping(p, site, 0, kept) : 0;
+    }
+
     // each ELEMENT
+    @Hidden @ForceInline
+    public static long countArray(ELEMENT[] a, long p, int site, long kept) {
+        return LIVE ? countKeeping(p, site, arraySize(HEADER, a.length, SHIFT), kept) : 0;
+    }
+
     @Hidden @ForceInline
     public static void countArray(ELEMENT[] a, long p, int site) {
         if (LIVE) countAllocation(p, site, arraySize(HEADER, a.length, SHIFT), 0);

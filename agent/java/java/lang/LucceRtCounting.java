@@ -53,15 +53,59 @@ class LucceRtCounting {
         if ((mask & ALLOC) == 0) return;
         Thread t = Thread.currentThread();
         long counter = findCounter(t, p, site);
-        if (counter == 0) return;
+        if (counter != 0) countIn(t, counter, bytes, returned, mask);
+    }
+
+    @Hidden @ForceInline
+    private static void countIn(Thread t, long counter, long bytes, int returned, int mask) {
         Unsafe u = Memory.U;
-        u.putLong(counter + COUNTER_COUNT, u.getLong(counter + COUNTER_COUNT) + 1);
-        if (bytes != 0) {
-            u.putLong(counter + COUNTER_BYTES, u.getLong(counter + COUNTER_BYTES) + bytes);
-            if ((mask & ALLOC_SIZES) != 0) LucceRtTimes.addSize(t, u.getLong(counter + COUNTER_CONTEXT), bytes);
-        }
+        addTo(u, counter, bytes);
+        if (bytes != 0 && (mask & ALLOC_SIZES) != 0) LucceRtTimes.addSize(t, u.getLong(counter + COUNTER_CONTEXT), bytes);
         if (STREAM) writeToStream(t, 0, u.getLong(counter + COUNTER_CONTEXT), bytes);
         if (VERIFY) verifyContext(t, u.getLong(counter + COUNTER_CONTEXT), returned);
+    }
+
+    @ForceInline
+    private static void addTo(Unsafe u, long counter, long bytes) {
+        u.putLong(counter + COUNTER_COUNT, u.getLong(counter + COUNTER_COUNT) + 1);
+        if (bytes != 0) u.putLong(counter + COUNTER_BYTES, u.getLong(counter + COUNTER_BYTES) + bytes);
+    }
+
+    /**
+     * Counts an allocation in a loop. {@code kept}: what this method last returned for this site and this frame, 0: nothing.
+     *
+     * <p>A frame's context is the same as long as the frame exists; methods in which it may change do not call this. So
+     * the counter depends on the thread's counters alone, which have a number. Their counters stay where they are.
+     */
+    @Hidden @ForceInline
+    static long countKeeping(long p, int site, long bytes, long kept) {
+        long state = Thread.currentThread().$lucceState;
+        if (STREAM || VERIFY || state == 0 || (eventMask() & (ALLOC | ALLOC_SIZES)) != ALLOC) return countAndKeep(p, site, bytes, kept);
+        Unsafe u = Memory.U;
+        long counter = kept - u.getLong(state + STATE_KEPT);
+        if (counter >>> KEPT_SHIFT != 0) return countAndKeep(p, site, bytes, kept);
+        addTo(u, counter << COUNTER_ALIGNMENT_BITS, bytes);
+        return kept;
+    }
+
+    /** As above, for an event that is more than a count, or whose counter is not kept. */
+    @Hidden @DontInline
+    private static long countAndKeep(long p, int site, long bytes, long kept) {
+        int mask = eventMask();
+        if ((mask & ALLOC) == 0) return kept;
+        Thread t = Thread.currentThread();
+        long counter = t.$lucceState == 0 ? -1 : kept - Memory.U.getLong(t.$lucceState + STATE_KEPT);
+        if (counter >>> KEPT_SHIFT == 0) {
+            counter <<= COUNTER_ALIGNMENT_BITS;
+        } else {
+            counter = findCounter(t, p, site);
+            if (counter == 0) return 0;
+            long number = Memory.U.getLong(t.$lucceState + STATE_KEPT);
+            long part = counter >>> COUNTER_ALIGNMENT_BITS;
+            kept = number == NOT_KEPT || part >>> KEPT_SHIFT != 0 ? 0 : number + part;
+        }
+        countIn(t, counter, bytes, 0, mask);
+        return kept;
     }
 
     /** Counts the entry of the method with slot `p`. */

@@ -55,6 +55,14 @@ public final class LucceRtNoop {
     public static long enterNoop(long p, int site) { return 0; }
 
     @Hidden
+    public static long enterNoop(long p, int site, long kept) { return 0; }
+
+    // each ELEMENT
+    @Hidden
+    public static long enterNoop(ELEMENT[] made, long p, int site, long kept) { return 0; }
+
+    // end
+    @Hidden
     public static void noop(long p) { }
 
     @Hidden

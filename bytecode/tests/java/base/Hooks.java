@@ -26,6 +26,14 @@ public final class Hooks {
 
     public static void array(Object array, long p, int site) {}
 
+    public static long alloc(long p, int site, long kept) {
+        return kept;
+    }
+
+    public static long array(Object array, long p, int site, long kept) {
+        return kept;
+    }
+
     public static void number(int returned, long p, int site) {}
 
     public static void number(long returned, long p, int site) {}
