@@ -1,7 +1,8 @@
 //! Class loaders by number; 0 is the boot loader. Numbers are never reused.
 //!
 //! The VM does not report when it unloads classes, but a weak reference to their loader is null then. For each new
-//! loader two others are tested, in turns. So unloaded loaders are found about as fast as new ones are added.
+//! loader two others are tested, in turns, and more as long as unloaded ones are found. So those of one collection are
+//! found soon after it.
 
 use std::collections::VecDeque;
 use std::sync::MutexGuard;
@@ -40,8 +41,10 @@ const PLATFORM: &str = "Ljdk/internal/loader/ClassLoaders$PlatformClassLoader;";
 const APPLICATION: &str = "Ljdk/internal/loader/ClassLoaders$AppClassLoader;";
 /// Tags cannot be set before the VM's live phase, so the first few loaders are found by comparison.
 const EARLY_LOADERS: u32 = 16;
-/// Loaders tested for each new one.
+/// Loaders tested for each new one, and for each that was unloaded.
 const CHECKS_PER_LOADER: usize = 2;
+/// The most loaders tested at a time because others were unloaded.
+const MOST_CHECKS: usize = 256;
 
 impl ClassLoaders {
     /// The number of a loader; null is the boot loader.
@@ -95,17 +98,22 @@ impl ClassLoaders {
         if loaders.last == loaders.last_checked {
             return gone;
         }
-        let looks = CHECKS_PER_LOADER * (loaders.last - loaders.last_checked) as usize;
+        let mut looks = CHECKS_PER_LOADER * (loaders.last - loaders.last_checked) as usize;
         loaders.last_checked = loaders.last;
-        for _ in 0..looks.min(loaders.turns.len()) {
-            let Some(id) = loaders.turns.pop_front() else {
-                break;
-            };
+        looks = looks.min(loaders.turns.len());
+        // A collection unloads many loaders at once.
+        let most = looks.max(MOST_CHECKS.min(loaders.turns.len()));
+        let mut looked = 0;
+        while looked < looks
+            && let Some(id) = loaders.turns.pop_front()
+        {
+            looked += 1;
             let weak = loaders.entries.get(&id).map_or(0, |seen| seen.weak);
             if weak != 0 && env.is_cleared(weak as jobject) {
                 env.delete_weak(weak as jobject);
                 loaders.entries.remove(&id);
                 gone.push(ClassLoaderId(id));
+                looks = (looks + CHECKS_PER_LOADER).min(most);
             } else {
                 loaders.turns.push_back(id);
             }
