@@ -104,6 +104,9 @@ impl StackFrame {
         match (&*self.class, &*self.method) {
             ("java.lang.LucceRt$Tasks", "assembled") => Some("(assembled at)"),
             ("java.lang.LucceRt$Tasks", "unknownCaller") => Some("(caller not known)"),
+            ("java.lang.LucceRt$Tasks", "threadCaller") => {
+                Some("(caller not known, frames of the thread follow)")
+            }
             _ => None,
         }
     }
@@ -204,6 +207,10 @@ mod frame_tests {
         assert_eq!(
             frame(between, "unknownCaller").to_string(),
             "(caller not known)"
+        );
+        assert_eq!(
+            frame(between, "threadCaller").to_string(),
+            "(caller not known, frames of the thread follow)"
         );
         assert_eq!(frame("a.B", "assembled").marker_text(), None);
     }
