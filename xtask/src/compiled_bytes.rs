@@ -14,23 +14,16 @@ use crate::{Outcome, bench, paths};
 /// Bytes with hooks to bytes without them.
 const MOST: f64 = 1.01;
 const VARIANTS: &str = "tracking,alloc";
-/// The application of a quick check, and its JDK.
-const QUICK: (&str, u32) = ("H2Mix", jdk::OLD);
-/// Applications of which the VM allocates more with hooks, and at most how much.
-const MORE: [(&str, f64); 0] = [];
 
 /// # Errors
 /// The VM allocates more with hooks, or an application fails.
 pub fn check(options: &CoverageOptions) -> Outcome {
     let mut failed = Vec::new();
     for jdk in jdk::tested()? {
-        let wants = |app: &&App| {
-            let is_quick = (app.name, jdk.version) == QUICK;
-            options.wants_app(app, &jdk) && (is_quick || !options.quick)
-        };
+        let wants = |app: &&App| options.wants_app(app, &jdk);
         let names: Vec<&str> = APPS.iter().filter(wants).map(|app| app.name).collect();
         if !names.is_empty() {
-            let report = measure(&jdk, &names, options.quick)?;
+            let report = measure(&jdk, &names)?;
             failed.extend(find_excess(&jdk, &report)?);
         }
     }
@@ -40,11 +33,7 @@ pub fn check(options: &CoverageOptions) -> Outcome {
     }
 }
 
-fn measure(jdk: &Jdk, names: &[&str], is_quick: bool) -> Result<Report, String> {
-    let (rounds, iterations, warm_up) = match is_quick {
-        true => ("1", "14", "9"),
-        false => ("1", "30", "21"),
-    };
+fn measure(jdk: &Jdk, names: &[&str]) -> Result<Report, String> {
     let out = paths::target().join(format!("compiled-bytes/{}", jdk.version));
     let options = bench::BenchOptions::parse(&[
         "--apps",
@@ -52,11 +41,11 @@ fn measure(jdk: &Jdk, names: &[&str], is_quick: bool) -> Result<Report, String> 
         "--jdk",
         &jdk.version.to_string(),
         "--rounds",
-        rounds,
+        "1",
         "--iterations",
-        iterations,
+        "30",
         "--warm-up",
-        warm_up,
+        "15",
         "--variants",
         VARIANTS,
         "--out",
@@ -69,18 +58,16 @@ fn measure(jdk: &Jdk, names: &[&str], is_quick: bool) -> Result<Report, String> 
 fn find_excess(jdk: &Jdk, report: &Report) -> Result<Vec<String>, String> {
     let mut failed = Vec::new();
     for row in &report.rows {
-        let most = MORE.iter().find(|(name, _)| *name == row.program);
-        let most = most.map_or(MOST, |(_, most)| *most);
         for (at, column) in report.columns.iter().enumerate().skip(1) {
             let quantity = report.quantity(row, at, Metric::Allocated);
             let ratio = quantity.and_then(|quantity| quantity.ratio);
             let ratio = ratio.ok_or_else(|| lucce_bench::remarks(report))?.value;
             let text = format!(
-                "{:<16} {:>3} {:<9} {ratio:.4} of the bytes without the agent, at most {most}",
+                "{:<16} {:>3} {:<9} {ratio:.4} of the bytes without the agent, at most {MOST}",
                 row.program, jdk.version, column.name
             );
             println!("{text}");
-            if ratio > most {
+            if ratio > MOST {
                 failed.push(text);
             }
         }

@@ -67,9 +67,9 @@ pub struct CoverageOptions {
     app: Option<String>,
     /// Run all constructs, and of the applications H2Mix on two JDKs only
     #[arg(long)]
-    pub quick: bool,
+    quick: bool,
     /// Compare only what the VM allocates in compiled code, with hooks and without
-    #[arg(long)]
+    #[arg(long, conflicts_with = "quick")]
     compiled: bool,
 }
 
@@ -140,6 +140,7 @@ pub fn check(options: &CoverageOptions) -> Outcome {
     });
     let failed = failed.concat();
     match failed.is_empty() {
+        true if options.quick => Ok(()),
         true => compiled_bytes::check(options),
         false => Err(format!("{} are off:\n{}", failed.len(), failed.join("\n"))),
     }

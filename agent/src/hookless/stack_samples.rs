@@ -22,8 +22,8 @@ use crate::memory::counter::increment_counter;
 use crate::registry::NO_LINE;
 use crate::registry::written_records::external_name;
 use crate::stack::context_scopes::continues_elsewhere;
-use crate::stack::marker_frames::{MarkerFrame, thread_caller};
 use crate::stack::frames::{MethodKind, ResolvedMethod, StackWalk, can_watch};
+use crate::stack::marker_frames::{MarkerFrame, thread_caller};
 use crate::stack::tasks::known_context;
 use crate::stack::throwable_trace::{TraceLine, match_lines, read_trace};
 use crate::stack::{context_scopes, verify};
@@ -471,8 +471,7 @@ impl HooklessThread {
                         at = Some(self.step_into_thread_caller(at)?);
                         caller = LogicalCaller::Marked;
                     }
-                    let context =
-                        elsewhere.unwrap_or_else(|| self.step_into(at, shown.method));
+                    let context = elsewhere.unwrap_or_else(|| self.step_into(at, shown.method));
                     if context == ContextId::UNKNOWN {
                         return None;
                     }

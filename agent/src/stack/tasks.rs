@@ -200,10 +200,22 @@ pub fn unknown_task_context(
         return None;
     }
     let frame = agent.stack.tasks.submission_frame(agent)?;
-    let (root, MarkerFrame { method: caller, site }) = unknown_caller(agent)?;
+    let (
+        root,
+        MarkerFrame {
+            method: caller,
+            site,
+        },
+    ) = unknown_caller(agent)?;
     let encoder = &agent.core.encoder;
     let context = known_context(encoder.encode_call(root, site, caller, frame.method))?;
-    frame_context(agent, state, SubmissionContext { context, frame }, slot, method.0)
+    frame_context(
+        agent,
+        state,
+        SubmissionContext { context, frame },
+        slot,
+        method.0,
+    )
 }
 
 /// Takes one run from the task's tag and returns its place.

@@ -432,7 +432,10 @@ impl Run {
         metrics.insert(Metric::Wall, wall);
         if repeats {
             metrics.insert(Metric::Process, vec![usage.cpu]);
-            let bytes: Vec<f64> = kept.iter().filter_map(|iteration| iteration.bytes).collect();
+            let bytes: Vec<f64> = kept
+                .iter()
+                .filter_map(|iteration| iteration.bytes)
+                .collect();
             if bytes.len() == kept.len() {
                 metrics.insert(Metric::Allocated, bytes);
             }
