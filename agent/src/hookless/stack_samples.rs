@@ -141,12 +141,12 @@ struct WalkedFrame {
     place: FramePlace,
     /// The innermost visible frame up to this one.
     shown: Option<FrameContext>,
-    logical_caller: LogicalCaller,
+    logical_caller: CallerKnowledge,
 }
 
 /// Whether the frames up to one have only callers that are on the stack.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum LogicalCaller {
+enum CallerKnowledge {
     OnStack,
     /// The next visible frame gets a frame that says that its caller is not known.
     Unknown,
@@ -451,14 +451,14 @@ impl HooklessThread {
         self.last_stack.truncate(common);
         let mut at = self.last_stack.last().and_then(|frame| frame.shown);
         let last = self.last_stack.last();
-        let mut caller = last.map_or(LogicalCaller::OnStack, |frame| frame.logical_caller);
+        let mut caller = last.map_or(CallerKnowledge::OnStack, |frame| frame.logical_caller);
         for (index, frame) in outermost_first().skip(common) {
             let mut place = self.resolve_place(env, *frame, can_watch);
             if place.method.has_older_lines() {
                 place.visibility = older.find_visibility(self.agent, env, (frames, index), &place);
             }
-            if place.continues_elsewhere && caller == LogicalCaller::OnStack {
-                caller = LogicalCaller::Unknown;
+            if place.continues_elsewhere && caller == CallerKnowledge::OnStack {
+                caller = CallerKnowledge::Unknown;
             }
             match place.visibility {
                 FrameVisibility::NotShown => {}
@@ -466,10 +466,10 @@ impl HooklessThread {
                 FrameVisibility::Shown(shown) => {
                     let elsewhere = self.find_scope_context(shown.method);
                     if elsewhere.is_some() {
-                        caller = LogicalCaller::OnStack;
-                    } else if caller == LogicalCaller::Unknown {
+                        caller = CallerKnowledge::OnStack;
+                    } else if caller == CallerKnowledge::Unknown {
                         at = Some(self.step_into_thread_caller(at)?);
-                        caller = LogicalCaller::Marked;
+                        caller = CallerKnowledge::Marked;
                     }
                     let context = elsewhere.unwrap_or_else(|| self.step_into(at, shown.method));
                     if context == ContextId::UNKNOWN {
