@@ -14,8 +14,7 @@ use lucce_tracelog::{
 
 use self::id_table::{AscendingIdTable, grow_by_quarter};
 use self::interner::{TextId, TextInterner};
-use crate::frame::CodeOrigin;
-use crate::frame::StackFrame;
+use crate::frame::{CodeOrigin, StackFrame, marker_text};
 
 const ACC_NATIVE: u16 = 0x0100;
 
@@ -176,12 +175,16 @@ impl CodeSymbols {
         }
     }
 
-    /// A method's qualified name: `a.b.C.m`
+    /// A method's qualified name: `a.b.C.m`; of a frame that no program has, what it says.
     #[must_use]
     pub fn method_name(&self, method: MethodId) -> String {
         let text = |id| self.texts.get(id);
         match self.class_and_method(method) {
-            (Some(class), Some(info)) => format!("{}.{}", text(class.name), text(info.name)),
+            (Some(class), Some(info)) => {
+                let (class, method) = (text(class.name), text(info.name));
+                let marker = marker_text(class, method);
+                marker.map_or_else(|| format!("{class}.{method}"), str::to_owned)
+            }
             (_, Some(info)) => format!("?.{}", text(info.name)),
             (_, None) => format!("?.method{}", method.0),
         }

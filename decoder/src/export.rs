@@ -516,9 +516,13 @@ impl ExportFrames {
         let shown = code.resolve_frame(frame);
         let descriptor = code.method_descriptor(frame.method);
         let id = shown.frame_id(descriptor, ContentDetail::ByLine);
+        let (class, method) = match shown.marker_text() {
+            Some(text) => (text, ""),
+            None => (&*shown.class, &*shown.method),
+        };
         let escaped = lucce_export::ExportFrame {
-            class: EscapedText(&shown.class).to_string(),
-            method: EscapedText(&shown.method).to_string(),
+            class: EscapedText(class).to_string(),
+            method: EscapedText(method).to_string(),
             descriptor: EscapedText(descriptor).to_string(),
             file: shown.file.map(|file| EscapedText(&file).to_string()),
             line: shown.line,

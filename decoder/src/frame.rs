@@ -101,11 +101,7 @@ impl StackFrame {
     /// What a frame says that no program has: it stands between a frame and callers that are not on the stack.
     #[must_use]
     pub fn marker_text(&self) -> Option<&'static str> {
-        match (&*self.class, &*self.method) {
-            ("java.lang.LucceRt$Tasks", "assembled") => Some("(assembled at)"),
-            ("java.lang.LucceRt$Tasks", "unknownCaller") => Some("(caller not known)"),
-            _ => None,
-        }
+        marker_text(&self.class, &self.method)
     }
 
     /// Whether it is code of the JDK.
@@ -142,6 +138,18 @@ impl StackFrame {
     #[must_use]
     pub fn qualified_method(&self) -> String {
         format!("{}.{}", self.class, self.method)
+    }
+}
+
+/// [`StackFrame::marker_text`] of a frame by its names.
+pub(crate) fn marker_text(class: &str, method: &str) -> Option<&'static str> {
+    match (class, method) {
+        ("java.lang.LucceRt$Tasks", "assembled") => Some("(assembled at)"),
+        ("java.lang.LucceRt$Tasks", "unknownCaller") => Some("(caller not known)"),
+        ("java.lang.LucceRt$Tasks", "threadCaller") => {
+            Some("(caller not known, frames of the thread follow)")
+        }
+        _ => None,
     }
 }
 
@@ -204,6 +212,10 @@ mod frame_tests {
         assert_eq!(
             frame(between, "unknownCaller").to_string(),
             "(caller not known)"
+        );
+        assert_eq!(
+            frame(between, "threadCaller").to_string(),
+            "(caller not known, frames of the thread follow)"
         );
         assert_eq!(frame("a.B", "assembled").marker_text(), None);
     }

@@ -285,7 +285,7 @@ impl Run<'_> {
 
 fn checksum(printed: &str) -> Result<String, String> {
     let found = printed.rsplit_once("checksum ").map(|(_, rest)| rest);
-    let word = found.and_then(|rest| rest.split_whitespace().next());
+    let word = found.and_then(|rest| rest.split([',', ' ', '\n']).next());
     word.map(str::to_owned)
         .ok_or_else(|| format!("no checksum was printed\n{}", tail(printed)))
 }

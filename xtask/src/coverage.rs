@@ -3,6 +3,7 @@
 //! `Constructs` does what Java code can do to allocate, each by itself, and says what the VM counted meanwhile for the thread;
 //! compared with that is what the log has below the construct's frames, with `events=alloc=all`. Applications run with
 //! `events=alloc`; their logs say what the VM counted. What is known to stay out is in [`OUT`] and in docs/reference/coverage.md.
+//! `compiled_bytes` has the check of compiled code.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -15,7 +16,7 @@ use serde_json::Value;
 
 use crate::jdk::{self, Jdk};
 use crate::workloads::{APPS, App};
-use crate::{Outcome, paths, side_by_side, tools};
+use crate::{Outcome, compiled_bytes, paths, side_by_side, tools};
 
 const LIMIT: Duration = Duration::from_secs(1800);
 const PROGRAM: &str = "io.lucce.programs.Constructs";
@@ -67,6 +68,9 @@ pub struct CoverageOptions {
     /// Run all constructs, and of the applications H2Mix on two JDKs only
     #[arg(long)]
     quick: bool,
+    /// Compare only what the VM allocates in compiled code, with hooks and without
+    #[arg(long, conflicts_with = "quick")]
+    compiled: bool,
 }
 
 impl CoverageOptions {
@@ -80,17 +84,24 @@ impl CoverageOptions {
     }
 
     fn wants(&self, run: &Run) -> bool {
-        let jdk = run.jdk.version;
-        let other_jdk = self.jdk.is_some_and(|version| version != jdk);
-        let (other, long, impossible) = match run.app {
-            None => (self.app.is_some(), false, false),
-            Some(app) => (
-                self.app.as_ref().is_some_and(|name| name != app.name),
-                !QUICK.contains(&(app.name, jdk)),
-                app.wants_whole_jdk && !run.jdk.compiles(),
-            ),
-        };
-        !(other || other_jdk || impossible || self.quick && long)
+        let jdk = run.jdk;
+        let is_long = |app: &App| !QUICK.contains(&(app.name, jdk.version));
+        match run.app {
+            _ if self.compiled => false,
+            None => self.app.is_none() && self.wants_jdk(jdk),
+            Some(app) => self.wants_app(app, jdk) && !(self.quick && is_long(app)),
+        }
+    }
+
+    fn wants_jdk(&self, jdk: &Jdk) -> bool {
+        self.jdk.is_none_or(|version| version == jdk.version)
+    }
+
+    /// Whether the application is selected and can run.
+    pub fn wants_app(&self, app: &App, jdk: &Jdk) -> bool {
+        let is_selected = self.app.as_ref().is_none_or(|name| name == app.name);
+        let can_run = !app.wants_whole_jdk || jdk.compiles();
+        is_selected && can_run && self.wants_jdk(jdk)
     }
 }
 
@@ -129,7 +140,8 @@ pub fn check(options: &CoverageOptions) -> Outcome {
     });
     let failed = failed.concat();
     match failed.is_empty() {
-        true => Ok(()),
+        true if options.quick => Ok(()),
+        true => compiled_bytes::check(options),
         false => Err(format!("{} are off:\n{}", failed.len(), failed.join("\n"))),
     }
 }

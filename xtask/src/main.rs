@@ -21,6 +21,7 @@ mod bench;
 mod build;
 mod checks;
 mod command_line;
+mod compiled_bytes;
 mod demo;
 mod dependencies;
 mod dist;

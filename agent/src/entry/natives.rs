@@ -29,6 +29,7 @@ use crate::events::{class, lock, lock_holders, open, request};
 use crate::hookless::{named_calls, open_resources};
 use crate::memory::counter::increment_counter;
 use crate::memory::event_mask;
+use crate::memory::shared_layout::SEVERAL;
 use crate::memory::slots::Slot;
 use crate::options::StartDelay;
 use crate::session::Agent;
@@ -636,7 +637,7 @@ pub extern "system" fn Java_java_lang_LucceRtNatives_endTask(
 }
 
 /// The context of the frame of `method` with slot `slot`, which runs a task. `number`: the value of the task's field,
-/// 0 if it has none. Returns 0 if the task has no origin.
+/// 0 if it has none. Returns 0 if traces of the frame do not continue elsewhere.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_java_lang_LucceRtNatives_taskContext(
     env: *mut JNIEnv,
@@ -650,13 +651,17 @@ pub extern "system" fn Java_java_lang_LucceRtNatives_taskContext(
     guard_callback(0, |agent| {
         let frame = (Slot::from_pointer(slot as usize), MethodId(method as u32));
         let Some(state) = own.get() else { return 0 };
-        let number = match ContextId(number as u64) {
-            ContextId::UNKNOWN => begin_plain_task(agent, env, state, (task, slot as u64)),
-            number => number,
+        let number = match number {
+            0 => begin_plain_task(agent, env, state, (task, slot as u64)),
+            SEVERAL => ContextId::UNKNOWN,
+            number => ContextId(number as u64),
         };
-        let context = (number != ContextId::UNKNOWN)
-            .then(|| tasks::task_context(agent.stack_parts(), state, number, frame))
-            .flatten();
+        let context = match number {
+            ContextId::UNKNOWN if !agent.core.event_mask.is_enabled(event_mask::ORIGINS) => None,
+            ContextId::UNKNOWN => tasks::unknown_task_context(agent.stack_parts(), state, frame),
+            number => tasks::task_context(agent.stack_parts(), state, number, frame)
+                .or_else(|| tasks::unknown_task_context(agent.stack_parts(), state, frame)),
+        };
         context.map_or(0, |context| context.0 as jlong)
     })
 }

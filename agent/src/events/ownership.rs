@@ -67,6 +67,8 @@ enum FrameRole {
     },
     /// The frame between the frames of a task and the frames of its submission.
     Between,
+    /// In place of the frames of a submission that is not known.
+    UnknownCaller,
     Jdk(MethodRole),
 }
 
@@ -112,6 +114,9 @@ impl OwnershipResolver {
 fn find_role(agent: CountingParts<'_>, frame: ContextFrame) -> FrameRole {
     if agent.stack.tasks.is_submission_frame(frame.method) {
         return FrameRole::Between;
+    }
+    if agent.stack.unknown_callers.is_unknown_caller(frame.method) {
+        return FrameRole::UnknownCaller;
     }
     let registry = agent.core.registry();
     let names = registry.method(frame.method.0).and_then(|method| {
@@ -207,7 +212,10 @@ fn determine_ownership(frames: &[(FrameRole, u32)]) -> EventOwnership {
             ownership.is_unknown_task |= runs_unknown && ownership.owners.is_empty();
             return ownership;
         };
-        if is_thread_start && adds_worker(submission) {
+        let is_unknown = submission
+            .first()
+            .is_some_and(|(role, _)| *role == FrameRole::UnknownCaller);
+        if is_unknown || is_thread_start && adds_worker(submission) {
             // A thread of an executor: its tasks have other owners than the thread.
             ownership.is_unknown_task |= runs_unknown && ownership.owners.is_empty();
             return ownership;
@@ -335,6 +343,15 @@ mod ownership_tests {
         // A measurement within the task belongs to the task's own code.
         let within = [PLAIN, measures(5), RUNS, PLAIN, BETWEEN, PLAIN, measures(4)];
         assert_eq!(owners_of(&within), lists(&[4, 5], &[], false));
+    }
+
+    #[test]
+    fn a_task_without_a_known_submitter_has_no_owner() {
+        let unknown = (FrameRole::UnknownCaller, 9);
+        let task = [PLAIN, RUNS, LOOP, BETWEEN, unknown];
+        assert_eq!(owners_of(&task), lists(&[], &[], true));
+        let within = [PLAIN, measures(5), RUNS, LOOP, BETWEEN, unknown];
+        assert_eq!(owners_of(&within), lists(&[5], &[], false));
     }
 
     #[test]

@@ -19,8 +19,12 @@ use crate::events::samples;
 use crate::hookless::thread_storage::{self, CallContextScope};
 use crate::hookless::walk_cost;
 use crate::memory::counter::increment_counter;
+use crate::registry::NO_LINE;
 use crate::registry::written_records::external_name;
+use crate::stack::context_scopes::continues_elsewhere;
 use crate::stack::frames::{MethodKind, ResolvedMethod, StackWalk, can_watch};
+use crate::stack::marker_frames::{MarkerFrame, thread_caller};
+use crate::stack::tasks::known_context;
 use crate::stack::throwable_trace::{TraceLine, match_lines, read_trace};
 use crate::stack::{context_scopes, verify};
 use crate::thread::counter_access::{self, CounterUser};
@@ -137,6 +141,17 @@ struct WalkedFrame {
     place: FramePlace,
     /// The innermost visible frame up to this one.
     shown: Option<FrameContext>,
+    logical_caller: CallerKnowledge,
+}
+
+/// Whether the frames up to one have only callers that are on the stack.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum CallerKnowledge {
+    OnStack,
+    /// The next visible frame gets a frame that says that its caller is not known.
+    Unknown,
+    /// A caller further out has that frame.
+    Marked,
 }
 
 /// The place of a frame; valid while the method's version is current.
@@ -144,6 +159,8 @@ struct WalkedFrame {
 struct FramePlace {
     method: Arc<ResolvedMethod>,
     visibility: FrameVisibility,
+    /// Whether its logical caller is another one than the caller of its frame.
+    continues_elsewhere: bool,
 }
 
 /// A visible frame: its context, and the site of its callee or of the event.
@@ -433,31 +450,34 @@ impl HooklessThread {
         }
         self.last_stack.truncate(common);
         let mut at = self.last_stack.last().and_then(|frame| frame.shown);
+        let last = self.last_stack.last();
+        let mut caller = last.map_or(CallerKnowledge::OnStack, |frame| frame.logical_caller);
         for (index, frame) in outermost_first().skip(common) {
             let mut place = self.resolve_place(env, *frame, can_watch);
             if place.method.has_older_lines() {
                 place.visibility = older.find_visibility(self.agent, env, (frames, index), &place);
             }
+            if place.continues_elsewhere && caller == CallerKnowledge::OnStack {
+                caller = CallerKnowledge::Unknown;
+            }
             match place.visibility {
                 FrameVisibility::NotShown => {}
                 FrameVisibility::Unknown => return None,
-                FrameVisibility::Shown(place) => {
-                    let elsewhere = self.find_scope_context(place.method);
-                    let context = elsewhere.unwrap_or_else(|| match at {
-                        None => self.agent.core.encoder.root_context(place.method),
-                        Some(caller) => self.agent.core.encoder.encode_call(
-                            caller.context,
-                            caller.site.site,
-                            caller.site.method,
-                            place.method,
-                        ),
-                    });
+                FrameVisibility::Shown(shown) => {
+                    let elsewhere = self.find_scope_context(shown.method);
+                    if elsewhere.is_some() {
+                        caller = CallerKnowledge::OnStack;
+                    } else if caller == CallerKnowledge::Unknown {
+                        at = Some(self.step_into_thread_caller(at)?);
+                        caller = CallerKnowledge::Marked;
+                    }
+                    let context = elsewhere.unwrap_or_else(|| self.step_into(at, shown.method));
                     if context == ContextId::UNKNOWN {
                         return None;
                     }
                     at = Some(FrameContext {
                         context,
-                        site: place,
+                        site: shown,
                     });
                 }
             }
@@ -466,9 +486,30 @@ impl HooklessThread {
                 location: frame.location,
                 place,
                 shown: at,
+                logical_caller: caller,
             });
         }
         Some(())
+    }
+
+    /// The context of a frame of `method` with this caller.
+    fn step_into(&self, caller: Option<FrameContext>, method: MethodId) -> ContextId {
+        let encoder = &self.agent.core.encoder;
+        match caller {
+            None => encoder.root_context(method),
+            Some(FrameContext { context, site }) => {
+                encoder.encode_call(context, site.site, site.method, method)
+            }
+        }
+    }
+
+    /// The frame that says that the logical caller of the next one is not known. `None`: no ids are left.
+    fn step_into_thread_caller(&self, caller: Option<FrameContext>) -> Option<FrameContext> {
+        let MarkerFrame { method, site } = thread_caller(self.agent.stack_parts())?;
+        let context = known_context(self.step_into(caller, method))?;
+        let line = NO_LINE;
+        let site = FrameSite { method, site, line };
+        Some(FrameContext { context, site })
     }
 
     /// The context of the next frame, of `method`, if a scope replaces it.
@@ -500,9 +541,11 @@ impl HooklessThread {
             .resolve_method(agent.stack_parts(), env, frame.method);
         let line = method.line_number(frame.location);
         let standing = find_visibility(agent, &method, line);
+        let continues_elsewhere = continues_elsewhere(&method.class_name, &method.method_name);
         let place = FramePlace {
             method,
             visibility: standing,
+            continues_elsewhere,
         };
         if self.places.len() >= MAX_PLACES {
             self.places.clear();

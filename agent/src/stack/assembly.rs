@@ -8,6 +8,8 @@
 //! Constructors of operators and of their subscribers ask for the context of [`ASSEMBLED`], called where the object was
 //! made. The object keeps that number. A subscriber is made by its operator, in a frame that has the operator's own
 //! origin: then it shares the number. So a method of either gets its context by one transition, in Java code.
+//!
+//! An object without a number continues at `unknownCaller`, as do objects whose maker is not known.
 use std::sync::OnceLock;
 
 use lucce_callgraph::{ContextFrame, ContextId, MethodId};
@@ -17,8 +19,9 @@ use lucce_instrument::assembly::is_signal_method;
 use crate::registry::CodeRegistry;
 use crate::stack::StackParts;
 use crate::stack::context_memo::ContextMemo;
-use crate::stack::continuations::{FrameNames, unknown_caller};
-use crate::stack::tasks::{MarkerFrame, known_context};
+use crate::stack::continuations::FrameNames;
+use crate::stack::marker_frames::{MarkerFrame, unknown_caller};
+use crate::stack::tasks::known_context;
 
 /// The frame between an operator's code and what made it. The decoder knows the same names.
 const ASSEMBLED: (&str, &str) = ("java/lang/LucceRt$Tasks", "assembled");
@@ -39,8 +42,8 @@ pub fn assembled_frame(agent: StackParts<'_>) -> Option<MarkerFrame> {
     *assembled.get_or_init(|| MarkerFrame::register(agent, ASSEMBLED))
 }
 
-/// The context of the frame [`ASSEMBLED`] for an object, whose constructor's frame has this context. `None`: it is not
-/// known.
+/// The context of the frame [`ASSEMBLED`] for an object, whose constructor's frame has this context. If that is unknown,
+/// so is the caller of the frame. `None`: contexts of this tracking mode do not continue elsewhere.
 pub fn assembly_context(
     agent: StackParts<'_>,
     context: ContextId,
@@ -51,7 +54,24 @@ pub fn assembly_context(
     }
     let key = (context, constructor);
     let known = &agent.stack.assembly.known;
-    known.find_or_compute(key, || find_assembly(agent, key))
+    known.find_or_compute(key, || {
+        find_assembly(agent, key).or_else(|| unknown_assembly(agent))
+    })
+}
+
+fn unknown_assembly(agent: StackParts<'_>) -> Option<ContextId> {
+    let assembled = assembled_frame(agent)?;
+    let (root, MarkerFrame { method, site }) = unknown_caller(agent)?;
+    let encoder = &agent.core.encoder;
+    known_context(encoder.encode_call(root, site, method, assembled.method))
+}
+
+/// The context of a frame of `method`, whose object keeps no number.
+pub fn unassembled_context(agent: StackParts<'_>, method: MethodId) -> Option<ContextId> {
+    let assembled = assembled_frame(agent)?;
+    let context = assembly_context(agent, ContextId::UNKNOWN, MethodId::EVENT)?;
+    let encoder = &agent.core.encoder;
+    known_context(encoder.encode_call(context, assembled.site, assembled.method, method))
 }
 
 fn find_assembly(agent: StackParts<'_>, key: (ContextId, MethodId)) -> Option<ContextId> {
@@ -70,9 +90,7 @@ fn find_assembly(agent: StackParts<'_>, key: (ContextId, MethodId)) -> Option<Co
     let assemblies = frames.iter().filter(|frame| is_assembled(frame)).count();
     // All code that needs such an object uses the one of the class: nobody has assembled it.
     if is_shared || !is_own && assemblies >= MOST_ASSEMBLIES {
-        let (root, unknown) = unknown_caller(agent)?;
-        let MarkerFrame { method, site } = unknown;
-        return known_context(encoder.encode_call(root, site, method, assembled.method));
+        return unknown_assembly(agent);
     }
     let mut maker = key;
     for frame in frames.get(..at + usize::from(is_own))? {

@@ -6,12 +6,14 @@
 //! removed when `run` ends. Not with `tracking=cct`, whose memos are nodes of the thread's own tree.
 
 use lucce_callgraph::{ContextEncoder, ContextFrame, ContextId, GraphJournal, MethodId};
+use lucce_instrument::assembly::is_signal_method;
+use lucce_instrument::continuations::{CONTINUATION, RESUME};
 
 use crate::memory::locks::ReadGuard;
 use crate::registry::CodeRegistry;
 use crate::stack::StackParts;
-use crate::stack::assembly::is_assembled_method;
-use crate::stack::continuations::is_resume_method;
+use crate::stack::assembly::{is_assembled_method, unassembled_context};
+use crate::stack::continuations::{is_resume_method, resumed_context};
 
 const CLASS: &str = "io/lucce/CallContext$Scope";
 /// The method that captures the number for its caller.
@@ -62,6 +64,25 @@ pub fn is_scope_method(registry: &CodeRegistry, method: u32) -> bool {
         .is_some_and(|(class, name)| class == CLASS && SCOPE_METHODS.contains(&name))
         || is_resume_method(registry, method)
         || is_assembled_method(registry, method)
+}
+
+/// Whether the logical caller of such a method's frame is another one than the caller of the frame.
+pub fn continues_elsewhere(class: &str, method: &str) -> bool {
+    (class, method) == (CONTINUATION, RESUME) || is_signal_method(class, method)
+}
+
+/// The context of a frame of `method`, whose logical caller is unknown. `None`: its callers are those of its thread.
+pub fn unknown_caller_context(agent: StackParts<'_>, method: MethodId) -> Option<ContextId> {
+    let (is_resume, is_assembled) = {
+        let registry = agent.core.registry();
+        let is_resume = is_resume_method(&registry, method.0);
+        (is_resume, is_assembled_method(&registry, method.0))
+    };
+    match () {
+        () if is_resume => resumed_context(agent, ContextId::UNKNOWN, method),
+        () if is_assembled => unassembled_context(agent, method),
+        () => None,
+    }
 }
 
 fn method_name(registry: &CodeRegistry, method: u32) -> Option<(&str, &str)> {

@@ -14,19 +14,16 @@
 //! The builders of coroutines (`launch`, `async`) create a continuation in the same way. There the submission frame
 //! of [`super::tasks`] comes between: the code that starts a coroutine is its origin, not its caller.
 //!
-//! If a continuation keeps no number, the trace ends with the frame [`UNKNOWN_CALLER`].
-use std::sync::OnceLock;
-
+//! If a continuation keeps no number, the trace ends with the frame of `unknown_caller`.
 use lucce_callgraph::{ContextFrame, ContextId, MethodId};
 use lucce_instrument::continuations::{CONTINUATION, RESUME, STARTS_COROUTINE};
 
 use crate::registry::CodeRegistry;
 use crate::stack::StackParts;
 use crate::stack::context_memo::ContextMemo;
-use crate::stack::tasks::{MarkerFrame, known_context, submitted_context};
+use crate::stack::marker_frames::{MarkerFrame, unknown_caller};
+use crate::stack::tasks::{known_context, submitted_context};
 
-/// The outermost frame of a trace whose logical callers are not known.
-const UNKNOWN_CALLER: (&str, &str) = ("java/lang/LucceRt$Tasks", "unknownCaller");
 /// The parameter of the constructor of [`CONTINUATION`].
 const CONSTRUCTOR: (&str, &str) = ("<init>", "(Lkotlin/coroutines/Continuation;)V");
 /// Packages of the code between a coroutine's builder and its first continuation.
@@ -41,7 +38,6 @@ const MOST_SUSPENSIONS: usize = 64;
 pub struct ContinuationContexts {
     /// By the number that a continuation keeps, and the resuming method.
     resumed: ContextMemo,
-    unknown_caller: OnceLock<Option<MarkerFrame>>,
 }
 
 /// The context of the frame of `resume`, which runs a continuation that keeps `number`. `None`: contexts of this
@@ -87,14 +83,6 @@ impl LogicalCaller {
 fn step_from_unknown(agent: StackParts<'_>, resume: MethodId) -> Option<ContextId> {
     let (root, MarkerFrame { method, site }) = unknown_caller(agent)?;
     known_context(agent.core.encoder.encode_call(root, site, method, resume))
-}
-
-/// The frame [`UNKNOWN_CALLER`] and its context. `None`: no ids are left.
-pub(super) fn unknown_caller(agent: StackParts<'_>) -> Option<(ContextId, MarkerFrame)> {
-    let unknown = &agent.stack.continuations.unknown_caller;
-    let frame = (*unknown.get_or_init(|| MarkerFrame::register(agent, UNKNOWN_CALLER)))?;
-    let root = known_context(agent.core.encoder.root_context(frame.method))?;
-    Some((root, frame))
 }
 
 /// The logical caller of the continuation that keeps `number`. `None`: it is not known, or too many calls are

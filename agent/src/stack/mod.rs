@@ -24,6 +24,7 @@ pub mod forced_frame_end;
 pub mod frames;
 pub mod innermost_frames;
 mod late_classes;
+pub mod marker_frames;
 pub mod monitor_location;
 #[cfg(test)]
 mod simulated_thread;
@@ -43,6 +44,7 @@ use crate::thread::{CounterStore, ThreadParts};
 use assembly::AssemblyContexts;
 use continuations::ContinuationContexts;
 use frames::FrameCache;
+use marker_frames::UnknownCallers;
 use tasks::TaskOrigins;
 use throwable_trace::ThrowableTraces;
 use trace::LogArchive;
@@ -84,6 +86,7 @@ pub struct StackTracker {
     pub assembly: AssemblyContexts,
     /// Where resumed continuations of Kotlin go on.
     pub continuations: ContinuationContexts,
+    pub unknown_callers: UnknownCallers,
     /// Lines of frames that may run older code.
     pub throwables: ThrowableTraces,
 }

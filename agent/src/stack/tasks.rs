@@ -3,7 +3,8 @@
 //! An executor receives a task in one thread and runs it in another. Meanwhile the task carries the number of the
 //! place of its submission. The agent adds a field for it to the two classes of which almost all tasks are instances.
 //! Other tasks have it in a tag of the object (JVMTI `SetTag`), which is weak. If a task was submitted again from
-//! another place before it ran, the run may belong to either place, so the task gets no origin.
+//! another place before it ran, the run may belong to either place. The trace then ends with `unknownCaller`, as does that of
+//! a task that an executor runs and nobody has submitted while events were counted.
 //!
 //! The frame that runs the task gets a context of its own, stored as the memo of that frame. Like all contexts it is
 //! computed from the thread's first frame on. But the sequence begins where the task was submitted; a frame of a
@@ -29,11 +30,10 @@ use lucce_callgraph::{ContextFrame, ContextId, MethodId, SiteId};
 use crate::memory::counter::increment_counter;
 use crate::memory::locks::WatchedMutex;
 use crate::memory::slots::{LOST, Slot};
-use crate::registry::{ClassDefinition, ClassLoaderId, NO_LINE};
 use crate::stack::StackParts;
+use crate::stack::marker_frames::{MarkerFrame, unknown_caller};
 use crate::thread::ThreadState;
 use crate::thread::tags::TagSet;
-use lucce_instrument::MethodInstrumentation;
 
 /// The frame between a thread's own frames and those of the submitting thread. The decoder knows the same names.
 const SUBMITTED: (&str, &str) = ("java/lang/LucceRt$Tasks", "submitted");
@@ -49,31 +49,6 @@ pub struct TaskOrigins {
     submission_frame: OnceLock<Option<MarkerFrame>>,
     /// Runs of tasks without an origin because the table of places is full.
     pub unfollowed: AtomicU64,
-}
-
-/// A frame that no program has, such as the separating frame.
-#[derive(Clone, Copy)]
-pub struct MarkerFrame {
-    pub method: MethodId,
-    pub site: SiteId,
-}
-
-impl MarkerFrame {
-    /// Registers the class and method with these names. `None`: no ids are left.
-    pub fn register(agent: StackParts<'_>, (class, method): (&str, &str)) -> Option<MarkerFrame> {
-        let ids = agent.core.registry_mut().add_class(&ClassDefinition {
-            name: class,
-            source: None,
-            loader: ClassLoaderId::BOOT,
-            methods: &[(method, "()V", 0)],
-            instrumentations: &[MethodInstrumentation::without_hooks(false)],
-        })?;
-        let site = agent.core.find_or_add_site(ids.first_method, NO_LINE);
-        (site != 0).then_some(MarkerFrame {
-            method: MethodId(ids.first_method),
-            site: SiteId(site),
-        })
-    }
 }
 
 #[derive(Default)]
@@ -213,6 +188,34 @@ pub fn task_context(
 ) -> Option<ContextId> {
     let begin = submission_context(agent, number)?;
     frame_context(agent, state, begin, slot, method.0)
+}
+
+/// As [`task_context`], for a task whose submitter is not known: never the context that started the thread.
+pub fn unknown_task_context(
+    agent: StackParts<'_>,
+    state: &ThreadState,
+    (slot, method): (Slot, MethodId),
+) -> Option<ContextId> {
+    if !agent.counters.tracking.is_lazy() {
+        return None;
+    }
+    let frame = agent.stack.tasks.submission_frame(agent)?;
+    let (
+        root,
+        MarkerFrame {
+            method: caller,
+            site,
+        },
+    ) = unknown_caller(agent)?;
+    let encoder = &agent.core.encoder;
+    let context = known_context(encoder.encode_call(root, site, caller, frame.method))?;
+    frame_context(
+        agent,
+        state,
+        SubmissionContext { context, frame },
+        slot,
+        method.0,
+    )
 }
 
 /// Takes one run from the task's tag and returns its place.

@@ -7,12 +7,15 @@
 //!
 //! An exception that leaves the method causes no stop. The next VM entry at the same place restores the pointer: see
 //! [`ThreadState::pointer_before_entry`]. The VM makes such an entry right after each class initializer that throws.
+//!
+//! If traces go on elsewhere below the method, as below an operator, its callers are unknown: no hook has read where.
 
 use lucce_jvmti::JniEnvironment;
 
 use crate::memory::slots::Slot;
 use crate::stack::StackParts;
 use crate::stack::caller_frames::{self, CallerFrames};
+use crate::stack::context_scopes;
 use crate::stack::entry_loss::EntryLoss;
 use crate::stack::frames::{PIECE, ResolvedFrame, StackWalk};
 use crate::stack::vm_entry;
@@ -51,14 +54,14 @@ pub fn handle_stop(
     match place {
         StopPlace::Entry => {
             if !has_looped_back(state, own, pointer) {
-                vm_entry::enter_frame(agent, env, state, pointer, 1);
+                enter_stopped_frame(agent, env, state, (pointer, own), frames.first()?);
             }
             None
         }
         StopPlace::Call => {
             // The entry caused no stop: stops were set since then.
             if state.pointer_before_entry(own).is_none() {
-                vm_entry::enter_frame(agent, env, state, pointer, 1);
+                enter_stopped_frame(agent, env, state, (pointer, own), frames.first()?);
             }
             Some(callers.prepare_callee(&mut |position, site| {
                 caller_frames::wanted_site(agent, position, site)
@@ -67,6 +70,25 @@ pub fn handle_stop(
         StopPlace::Return => state
             .pointer_before_entry(own)
             .map(|_| vm_entry::leave_frame(state, own)),
+    }
+}
+
+/// Enters the innermost frame, which has the slot `own`.
+fn enter_stopped_frame(
+    agent: StackParts<'_>,
+    env: JniEnvironment,
+    state: &ThreadState,
+    (pointer, own): (Slot, Slot),
+    innermost: &ResolvedFrame,
+) {
+    vm_entry::enter_frame(agent, env, state, pointer, 1);
+    let method = innermost.method.id();
+    let unknown = method.and_then(|method| {
+        let context = context_scopes::unknown_caller_context(agent, method)?;
+        Some((method, context))
+    });
+    if let Some((method, context)) = unknown {
+        own.below().write_memo(method, context);
     }
 }
 

@@ -1,9 +1,10 @@
 //! Parses the output of a program that repeats its work, one line per iteration:
 //!
 //! ```text
-//! iteration 3: 1219 ms wall, 1892 ms cpu, checksum 0a1b2c3d
+//! iteration 3: 1219 ms wall, 1892 ms cpu, checksum 0a1b2c3d, 10485760 bytes
 //! ```
-//! The checksum may be missing. If work between iterations belongs to none, a program prints the begin of the next one:
+//! The checksum and the bytes that the VM allocated may be missing. If work between iterations belongs to none, a program
+//! prints the begin of the next one:
 //!
 //! ```text
 //! iteration 3 begins
@@ -19,6 +20,8 @@ pub struct Iteration {
     pub wall: f64,
     /// CPU time of the whole process in milliseconds.
     pub cpu: f64,
+    /// Bytes that the VM allocated.
+    pub bytes: Option<f64>,
 }
 
 /// The output of a program that repeats its work.
@@ -62,18 +65,20 @@ pub fn begins_iteration(line: &str) -> bool {
 }
 
 fn iteration(line: &str) -> Option<(Iteration, Option<&str>)> {
-    let (number, rest) = line.strip_prefix("iteration ")?.split_once(": ")?;
-    number.parse::<u32>().ok()?;
+    let (index, rest) = line.strip_prefix("iteration ")?.split_once(": ")?;
+    index.parse::<u32>().ok()?;
     let mut parts = rest.split(", ");
-    let wall = milliseconds(parts.next()?, " ms wall")?;
-    let cpu = milliseconds(parts.next()?, " ms cpu")?;
+    let wall = number(parts.next()?, " ms wall")?;
+    let cpu = number(parts.next()?, " ms cpu")?;
     let checksum = parts.next().and_then(|part| part.strip_prefix("checksum "));
-    Some((Iteration { wall, cpu }, checksum))
+    let bytes = parts.next().and_then(|part| number(part, " bytes"));
+    Some((Iteration { wall, cpu, bytes }, checksum))
 }
 
-fn milliseconds(text: &str, unit: &str) -> Option<f64> {
-    let number: f64 = text.strip_suffix(unit)?.parse().ok()?;
-    (number.is_finite() && number >= 0.0).then_some(number)
+/// The number before the unit.
+fn number(text: &str, unit: &str) -> Option<f64> {
+    let value: f64 = text.strip_suffix(unit)?.parse().ok()?;
+    (value.is_finite() && value >= 0.0).then_some(value)
 }
 
 #[cfg(test)]
@@ -83,15 +88,15 @@ mod iterations_tests {
     #[test]
     fn lines_of_iterations_are_found_among_others() {
         let text = "H2Mix: 3000 transactions\n\
-            iteration 1: 120 ms wall, 190.5 ms cpu, checksum 0a\n\
+            iteration 1: 120 ms wall, 190.5 ms cpu, checksum 0a, 4096 bytes\n\
             iteration the second\n\
             iteration 2 begins\n\
             iteration 2: 100 ms wall, 150 ms cpu\n";
         let iterations = Iterations::parse(text);
-        let expected = [(120.0, 190.5), (100.0, 150.0)];
+        let expected = [(120.0, 190.5, Some(4096.0)), (100.0, 150.0, None)];
         assert_eq!(
             iterations.list,
-            expected.map(|(wall, cpu)| Iteration { wall, cpu })
+            expected.map(|(wall, cpu, bytes)| Iteration { wall, cpu, bytes })
         );
         assert_eq!(iterations.checksums, BTreeSet::from(["0a".to_owned()]));
         assert_eq!(iterations.failed, None);

@@ -21,6 +21,8 @@ pub enum Metric {
     Process,
     /// Nanoseconds per operation of a micro-benchmark.
     PerOperation,
+    /// Bytes that the VM allocated for the program's threads.
+    Allocated,
     /// Peak resident set size of the process in bytes.
     PeakRss,
     /// Bytes that an agent wrote to its file.
@@ -100,6 +102,7 @@ impl Metric {
             Metric::Wall => "wall time",
             Metric::Process => "CPU time with start and warm-up",
             Metric::PerOperation => "time per operation",
+            Metric::Allocated => "allocated by the VM",
             Metric::PeakRss => "peak memory",
             Metric::Recorded => "recorded",
             Metric::Compilation => "compilation time",
@@ -133,7 +136,7 @@ impl Metric {
             Metric::PerOperation if value < 10.0 => format!("{value:.2} ns"),
             Metric::PerOperation => format!("{value:.0} ns"),
             _ if value < 1e6 => format!("{:.1} KB", value / 1e3),
-            Metric::PeakRss | Metric::Recorded | Metric::CodeCache => {
+            Metric::Allocated | Metric::PeakRss | Metric::Recorded | Metric::CodeCache => {
                 format!("{:.1} MB", value / 1e6)
             }
         }

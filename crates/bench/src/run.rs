@@ -432,6 +432,13 @@ impl Run {
         metrics.insert(Metric::Wall, wall);
         if repeats {
             metrics.insert(Metric::Process, vec![usage.cpu]);
+            let bytes: Vec<f64> = kept
+                .iter()
+                .filter_map(|iteration| iteration.bytes)
+                .collect();
+            if bytes.len() == kept.len() {
+                metrics.insert(Metric::Allocated, bytes);
+            }
             // If times cannot be assigned to iterations with certainty, they are omitted.
             if ended.own.len() == printed.list.len() {
                 let own = ended.own.iter().skip(warm_up).copied();

@@ -23,7 +23,7 @@ const LUCCE_LAB: &str = "{lucce-lab}";
 const ASYNC_PROFILER: &str = "{async-profiler}";
 
 /// Name, description, flags; the first is the baseline.
-const KNOWN: [(&str, &str, &str); 16] = [
+const KNOWN: [(&str, &str, &str); 22] = [
     ("none", "no agent", ""),
     (
         "xshare-off",
@@ -49,6 +49,21 @@ const KNOWN: [(&str, &str, &str); 16] = [
         "alloc-app",
         "every allocation of application classes is counted",
         "-agentpath:{lucce}=events=alloc,instrument=app,log=warn,out={out}",
+    ),
+    (
+        "heap",
+        "as alloc, and samples of what reached the heap",
+        "-agentpath:{lucce}=events=alloc+heap,log=warn,out={out}",
+    ),
+    (
+        "survive",
+        "as alloc, and samples of what survives collections",
+        "-agentpath:{lucce}=events=alloc+survive,log=warn,out={out}",
+    ),
+    (
+        "open",
+        "open resources are counted with the contexts that opened them",
+        "-agentpath:{lucce}=events=open,log=warn,out={out}",
     ),
     (
         "lock",
@@ -94,6 +109,21 @@ const KNOWN: [(&str, &str, &str); 16] = [
         "async-alloc-1",
         "async-profiler, every allocation (alloc=1)",
         "-agentpath:{async-profiler}=start,event=alloc,alloc=1,jfr,file={out}",
+    ),
+    (
+        "async-live",
+        "async-profiler, living objects among samples, one for 512 KB",
+        "-agentpath:{async-profiler}=start,event=alloc,alloc=512k,live,jfr,file={out}",
+    ),
+    (
+        "async-native",
+        "async-profiler, memory of native libraries, every allocation",
+        "-agentpath:{async-profiler}=start,event=nativemem,nativemem=0,jfr,file={out}",
+    ),
+    (
+        "jfr-old",
+        "JDK Flight Recorder, old objects with stack traces",
+        "-XX:StartFlightRecording=filename={out},jdk.OldObjectSample#enabled=true,jdk.OldObjectSample#stackTrace=true",
     ),
     (
         "jfr",

@@ -62,7 +62,8 @@ public class LucceRtTasks {
     // ---- tasks of executors -------------------------------------------------------------------------
     //
     // A task carries the context id of its submitter: in a field, or the agent keeps it.
-    // 0: none; SEVERAL: it was submitted in several contexts, so the submitter is unknown. See `stack/tasks` in the agent.
+    // 0: none; SEVERAL: it was submitted in several contexts, so the submitter is unknown. See `stack/tasks` in the agent. A forked
+    // task without one is called by its caller; other tasks with neither have an unknown submitter.
 
     /** Offsets of the fields of tasks. Initialized when the first task is submitted. */
     private static final class Fields {
@@ -194,8 +195,13 @@ public class LucceRtTasks {
             // The fields stay: a periodic task runs again.
             if (isCounted(TAGS)) switchTags(t, Memory.U.getIntVolatile(task, Fields.FUTURE_TAGS), p);
             number = Memory.U.getLongVolatile(task, Fields.FUTURE);
-            if (number == 0) return;
-            if (isCounted(FOLLOW)) beginTask(t.$lucceState, task, number, p);
+            if (number != 0) {
+                if (isCounted(FOLLOW)) beginTask(t.$lucceState, task, number, p);
+            } else if (isCounted(ORIGINS)) {
+                number = SEVERAL;
+            } else {
+                return;
+            }
         } else if (task instanceof ForkJoinTask) {
             // The fields are cleared: the task may be forked again.
             if (isCounted(TAGS)) {
@@ -212,7 +218,7 @@ public class LucceRtTasks {
         } else if (isCounted(FOLLOW)) {
             beginTask(t.$lucceState, task, 0, p);
         }
-        if (number == SEVERAL || t.$lucceState == 0 || !ownsSlot(t, p)) return;
+        if (t.$lucceState == 0 || !ownsSlot(t, p)) return;
         int m = Memory.U.getInt(METHODS + ((long) site << INT_BITS));
         long c = taskContext(t.$lucceState, task, number, p, m);
         if (c != 0) writeMemo(Memory.U, p, m, c);
@@ -274,9 +280,11 @@ public class LucceRtTasks {
 
     // An object keeps the context of a frame between its code and what made it: see `stack/assembly` in the agent. 0: unknown.
 
-    /** Initialized when the first operator is made. */
+    /** Initialized when the first operator gets a signal. */
     private static final class Assembly {
         static final int SITE = assemblySite();
+        /** For objects that keep 0. */
+        static final long UNKNOWN = assemblyContext(0, 0);
     }
 
     /** In the constructor of an operator or a subscriber, whose frame has slot `p`. Returns what the object keeps. */
@@ -300,7 +308,8 @@ public class LucceRtTasks {
         Thread t = Thread.currentThread();
         if (t.$lucceState == 0 || !ownsSlot(t, p)) return;
         int m = Memory.U.getInt(METHODS + ((long) site << INT_BITS));
-        writeMemo(Memory.U, p, m, number == 0 || isCounted(FOLLOW) ? 0 : callContext(t, number, Assembly.SITE, m));
+        long from = number == 0 ? Assembly.UNKNOWN : number;
+        writeMemo(Memory.U, p, m, from == 0 || isCounted(FOLLOW) ? 0 : callContext(t, from, Assembly.SITE, m));
     }
 
     // ---- a context that continues elsewhere ---------------------------------------------------------

@@ -124,10 +124,20 @@ function ranges(size, of, start) {
 
 take(JSON.parse(document.getElementById("data").textContent));
 
+/** What frames say that no program has, as in texts. */
+const MARKERS = new Map([
+  ["assembled", "(assembled at)"],
+  ["unknownCaller", "(caller not known)"],
+  ["threadCaller", "(caller not known, frames of the thread follow)"],
+]);
+
+function markerText(method) {
+  return className(method) === "java.lang.LucceRt$Tasks" ? MARKERS.get(data.methods.name[method]) : undefined;
+}
+
 function methodName(method) {
   if (method === REST) return "(rest)";
-  const { name, owner } = data.methods;
-  return data.classes[owner[method]] + "." + name[method];
+  return markerText(method) ?? className(method) + "." + data.methods.name[method];
 }
 
 function className(method) {
@@ -151,7 +161,7 @@ function formatFrame(node) {
   const file = data.methods.file[method];
   const line = tree.line[node];
   if (line === -2) return methodName(method) + "(Native Method)";
-  if (file === null) return methodName(method) + "(Unknown Source)";
+  if (file === null) return markerText(method) ?? methodName(method) + "(Unknown Source)";
   return methodName(method) + "(" + file + (line >= 0 ? ":" + line : "") + ")";
 }
 

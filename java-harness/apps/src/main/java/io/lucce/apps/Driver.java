@@ -19,7 +19,8 @@ import java.util.zip.CRC32;
 
 /**
  * Runs an application's work several times and prints for each iteration its wall and process CPU
- * time and a checksum of its result. The exit code is 1 if two iterations have different results.
+ * time, a checksum of its result and the bytes that the VM allocated for its threads. The exit code is 1 if two iterations
+ * have different results.
  *
  * <p>CPU time is counted from the end of the iteration before: compilers go on while nothing else does.
  *
@@ -106,17 +107,19 @@ final class Driver {
                 waitForTurn();
             }
             CRC32 checksum = new CRC32();
+            long bytes = AllocatedBytes.now();
             long wall = System.nanoTime();
             String what = work.run(checksum);
             wall = System.nanoTime() - wall;
+            bytes = AllocatedBytes.now() - bytes;
             long now = system.getProcessCpuTime();
             long cpu = now - before;
             before = now;
             if (i == 1) {
                 System.out.println(name + ": " + what);
             }
-            System.out.printf("iteration %d: %d ms wall, %d ms cpu, checksum %08x%n",
-                    i, wall / 1_000_000, cpu / 1_000_000, checksum.getValue());
+            System.out.printf("iteration %d: %d ms wall, %d ms cpu, checksum %08x, %d bytes%n",
+                    i, wall / 1_000_000, cpu / 1_000_000, checksum.getValue(), bytes);
             if (first != null && first != checksum.getValue()) {
                 System.out.println("FAILED the results of two iterations differ");
                 System.exit(1);
@@ -134,7 +137,7 @@ final class Driver {
 
     /** Runs the tasks side by side and returns their results in order. */
     <T> List<T> parallel(List<Callable<T>> tasks) throws Exception {
-        ExecutorService pool = Executors.newFixedThreadPool(threads);
+        ExecutorService pool = Executors.newFixedThreadPool(threads, AllocatedBytes::newThread);
         try {
             List<T> results = new ArrayList<>();
             for (Future<T> future : pool.invokeAll(tasks)) {

@@ -32,7 +32,8 @@ import java.util.stream.IntStream;
  * <pre>{@code kind|number|frame;frame;…|frame;frame;…}</pre>
  *
  * <p>Of what a number goes on in, {@code kind} says what must be there: {@code first}: the submitting stack comes
- * first; {@code last}: it comes last; {@code none}: it was submitted from several places, so neither is there.
+ * first; {@code last}: it comes last; {@code none}: it is not there, as the code is no task's; {@code unknown}: the task was
+ * submitted from several places, or not by way of the executor, so its submitter is not known.
  */
 public final class Tasks {
     /** Taken in a task. */
@@ -159,7 +160,7 @@ public final class Tasks {
         CountDownLatch begin = new CountDownLatch(1);
         pool.execute(() -> await(begin));
         StackTraceElement[][] origins = new StackTraceElement[2][];
-        Runnable task = () -> take("none", origins);
+        Runnable task = () -> take("unknown", origins);
         origins[0] = new Throwable().getStackTrace(); pool.execute(task);
         origins[1] = new Throwable().getStackTrace(); pool.execute(task);
         begin.countDown();
@@ -194,7 +195,7 @@ public final class Tasks {
             pool.submit(() -> { }).get();
         }
         // Not by way of the pool.
-        queue.add(() -> take("none", origin));
+        queue.add(() -> take("unknown", origin));
         pool.submit(() -> { }).get();
         end(pool);
     }
@@ -207,8 +208,8 @@ public final class Tasks {
         pool.execute(() -> await(begin));
         pool.execute(() -> { });
         StackTraceElement[][] origin = new StackTraceElement[1][];
-        Runnable plain = () -> take("none", origin);
-        FutureTask<Void> future = new FutureTask<>(() -> take("none", origin), null);
+        Runnable plain = () -> take("unknown", origin);
+        FutureTask<Void> future = new FutureTask<>(() -> take("unknown", origin), null);
         StackTraceElement[][] later = new StackTraceElement[1][];
         Runnable again = () -> take("first", later);
         for (Runnable task : List.of(plain, future, again)) {
