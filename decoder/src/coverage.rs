@@ -12,6 +12,7 @@ use lucce_command::grouped;
 
 use crate::kinds::{ALLOC, ALLOCATION};
 use crate::profile::Profile;
+use crate::sample_errors::SampleErrors;
 use crate::tags::has_tags;
 
 /// Counted and allocated bytes.
@@ -115,14 +116,23 @@ pub fn compute_coverage(profile: &Profile) -> Result<AllocationCoverage, &str> {
         .copied()
         .fold(CoverageBytes::NONE, CoverageBytes::saturating_add);
     let sum = sum.with_percent();
-    let samples = read_sampled_bytes(profile).map(|interval| {
+    let samples = SampleErrors::read(profile).map(|errors| {
         let allocations = profile.events.as_slice().iter();
         let allocations =
             allocations.filter(|share| profile.is_event_of_kind(share.event, ALLOC.name));
-        SampleError::new(
-            allocations.map(|share| (share.count, share.value)),
-            interval,
-        )
+        let counters = allocations.map(|share| (share.id, share.count, share.value));
+        let bytes = counters.clone().map(|(_, _, value)| value);
+        let bytes = bytes.fold(0, u64::saturating_add);
+        let error = errors.chance_error(counters);
+        let error_percent = match bytes {
+            0 => 0.0,
+            bytes => error.error_bytes as f64 * 100.0 / bytes as f64,
+        };
+        let samples = error.samples;
+        SampleError {
+            samples,
+            error_percent,
+        }
         .scale_to_percent(sum.percent)
     });
     let counted_at_ms = profile.vm_counts.iter().map(|count| count.at / 1_000_000);
@@ -151,10 +161,15 @@ pub fn compute_coverage(profile: &Profile) -> Result<AllocationCoverage, &str> {
     })
 }
 
-/// The sampling interval in bytes, if allocations are estimated from samples.
+/// The sampling interval in bytes, if allocations are estimated from samples: the largest, if it varied.
 #[must_use]
 pub fn read_sampled_bytes(profile: &Profile) -> Option<u64> {
-    profile.meta.get("sampled.bytes")?.parse().ok()
+    let first = profile.meta.get("sampled.bytes")?.parse().ok();
+    // Only with `budget=`.
+    match profile.stat_value("budget.interval_most") {
+        0 => first,
+        most => Some(most),
+    }
 }
 
 /// The sampling interval in bytes of what reached the heap; `None`: it was not sampled.

@@ -34,6 +34,9 @@ pub fn finish_recording(agent: &Agent) {
     for source in events::wanted_sources(&agent.core.options.hooked_events()) {
         events::disable_source(agent.core.jvmti, source);
     }
+    if let Some(budget) = &agent.core.budget {
+        budget.finish(&agent.core);
+    }
     let counted = EventTotals::count_events(agent);
     let numbers = count_context_numbers(agent, ContextNumberScope::Allocations);
     let lost = count_dropped_events(agent);

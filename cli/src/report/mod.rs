@@ -25,7 +25,7 @@ use std::path::PathBuf;
 
 use lucce_decoder::{
     ALLOC, AllocationAmount, ContextFocus, ContextList, EventContext, FrameDisplay, GroupBy, HEAP,
-    KindDescriptor, KindTotal, Measure, MergedCounter, MergedProfile, Profile, compute_coverage,
+    KindDescriptor, KindTotal, Measure, MergedCounter, MergedProfile, Profile, SampleErrors, compute_coverage,
     has_requests, has_survival, list_defined_classes, list_living_memory, list_lock_pairs,
     list_recorded_kinds, list_started_threads, read_heap_interval, select_own_kinds,
 };
@@ -225,7 +225,10 @@ impl<'r> ReportRequest<'r> {
         let (args, profile, kind) = (self.args, self.profile, self.kind);
         let (mut contexts, idle, value) = self.select_contexts(kind, &self.filter);
         let heap = HeapColumn::read(self, &contexts.list);
+        let is_sampled = ALLOC.is_kind(&kind.name) && !args.counted.stream;
+        let errors = is_sampled.then(|| SampleErrors::read(profile)).flatten();
         let order = RowOrder::new(profile, (args.order.sort, value), heap.as_ref());
+        let order = order.with_errors(errors.as_ref());
         if order.heap.is_some() {
             let largest_first =
                 |context: &EventContext| (Reverse(order.amount(context)), context.id);
