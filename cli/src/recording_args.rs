@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
-use lucce_options::{CostBudget, EventSelection, OptionText, RecordingOptions, StartMode, split_settings};
+use lucce_options::{
+    CostBudget, EventSelection, OptionText, RecordingOptions, StartMode, split_settings,
+};
 
 use super::CommandError;
 

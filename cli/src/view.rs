@@ -248,7 +248,9 @@ fn collect_notes(profile: &Profile) -> Vec<String> {
         notes.push(format!("Budget: {budget}."));
     }
     if let Some(sampling) = describe_sampling(profile) {
-        notes.push(format!("Allocations are estimated from samples, {sampling}."));
+        notes.push(format!(
+            "Allocations are estimated from samples, {sampling}."
+        ));
     }
     if let Some(bytes) = read_heap_interval(profile) {
         notes.push(format!(

@@ -141,10 +141,10 @@ pub use profile::{
     DecodeMismatch, LogSizes, Profile, ProfileThread, ProgressTick, SkippedCode, StackTrace,
 };
 pub use recorded_options::{list_recorded_kinds, read_recorded_options};
+pub use run_interval::{IntervalError, IntervalStart};
 pub use sample_errors::{
     BudgetSummary, EstimateError, SampleErrors, describe_sampling, summarize_budget,
 };
-pub use run_interval::{IntervalError, IntervalStart};
 pub use source::{LogSource, read_header};
 pub use started_threads::{StartedThreads, ThreadStarts, list_started_threads};
 pub use stream_events::{

@@ -8,7 +8,7 @@ use std::fmt;
 
 use lucce_callgraph::ContextId;
 use lucce_command::grouped;
-use lucce_options::kinds::{SAMPLE_ERRORS, VARIANCE_UNIT};
+use lucce_options::kinds::VARIANCE_UNIT;
 use serde::Serialize;
 
 use crate::contexts::EventContext;
@@ -55,7 +55,7 @@ impl SampleErrors {
         };
         let variances = summarize_budget(profile).map(|_| {
             let mut sums: HashMap<ContextId, VarianceSum> = HashMap::new();
-            for counter in profile.events_of_kind(SAMPLE_ERRORS.name).as_slice() {
+            for counter in profile.sample_errors.as_slice() {
                 let sum = sums.entry(counter.id).or_default();
                 sum.samples = sum.samples.saturating_add(counter.count);
                 sum.variance = sum.variance.saturating_add(counter.value);
@@ -69,20 +69,28 @@ impl SampleErrors {
         })
     }
 
-    /// The error of the sum of these contexts: of chance, and with the bias of the JVM.
+    /// The error of the sum of these contexts, as of [`Self::counter_error`].
     #[must_use]
-    pub fn sum_error<'c>(
+    pub fn context_error<'c>(
         &self,
         contexts: impl Iterator<Item = &'c EventContext> + Clone,
     ) -> EstimateError {
-        let bytes = contexts.clone().map(|context| context.value);
-        let bytes = bytes.fold(0, u64::saturating_add);
-        let counters = contexts.flat_map(|context| {
+        self.counter_error(contexts.flat_map(|context| {
             let own = (context.id, context.count, context.value);
             // The sums are those of the first id.
             let aliases = context.aliases.iter().map(|id| (*id, 0, 0));
             std::iter::once(own).chain(aliases)
-        });
+        }))
+    }
+
+    /// The error of the sum of counters: of chance, and with the bias of the JVM. `counters` as in [`Self::chance_error`].
+    #[must_use]
+    pub fn counter_error(
+        &self,
+        counters: impl Iterator<Item = (ContextId, u64, u64)> + Clone,
+    ) -> EstimateError {
+        let bytes = counters.clone().map(|(_, _, value)| value);
+        let bytes = bytes.fold(0, u64::saturating_add);
         let chance = self.chance_error(counters);
         let bias = bytes as f64 * self.bias_percent / 100.0;
         EstimateError {
@@ -182,7 +190,7 @@ pub fn describe_sampling(profile: &Profile) -> Option<String> {
     Some(text)
 }
 
-/// `10% of the program's CPU time; allocations are sampled without hooks, which took 8.4%; every sum is an estimate`
+/// `10% of the program's CPU time; allocations are sampled without hooks, which took 8.4%: estimates; other events are exact`
 impl fmt::Display for BudgetSummary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
@@ -193,7 +201,7 @@ impl fmt::Display for BudgetSummary {
         if let Some(cost) = self.cost_percent {
             write!(f, ", which took {cost:.1}%")?;
         }
-        f.write_str("; every sum is an estimate")
+        f.write_str(": estimates; other events are exact")
     }
 }
 

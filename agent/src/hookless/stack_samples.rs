@@ -12,8 +12,8 @@ use lucce_callgraph::{ContextId, MethodId, SiteId};
 use lucce_jvmti::{FrameInfo, JniEnvironment, JvmError};
 use lucce_tracelog::{EventCounter, EventTypeId, RunId, ThreadId};
 
-use crate::core::{SampleBudget, VerifyCountdown};
 use crate::core::agent_use::AgentUseGuard;
+use crate::core::{SampleBudget, VerifyCountdown};
 use crate::counting::CountingParts;
 use crate::events::samples;
 use crate::hookless::thread_storage::{self, CallContextScope};

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use lucce_decoder::escape::EscapedText;
 use lucce_decoder::{
-    ALLOC, KindTotal, Profile, RunInterval, describe_sampling, explain_sample_bias, read_counting_delay,
-    read_recorded_options, read_sampled_bytes, summarize_bursts,
+    ALLOC, KindTotal, Profile, RunInterval, describe_sampling, explain_sample_bias,
+    read_counting_delay, read_recorded_options, read_sampled_bytes, summarize_bursts,
 };
 use lucce_options::kinds::{ALL, EventKindInfo, EventKindSet, OBJECTS};
 use lucce_options::{AllocationSampling, ControlMode, RecordingOptions};

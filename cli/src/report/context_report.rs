@@ -5,15 +5,16 @@ use std::io::{self, Write};
 
 use lucce_decoder::escape::EscapedText;
 use lucce_decoder::{
-    ALLOC, AllocationAmount, AllocationCoverage, BudgetSummary, BurstSummary, ContextList, CountingDelay,
-    KindTotal, LEAK, Measure, Profile, UNFOLLOWED_SAMPLES, describe_sampling, explain_sample_bias,
-    has_array_sizes, read_counting_delay, read_sampled_bytes, summarize_budget, summarize_bursts,
+    ALLOC, AllocationAmount, AllocationCoverage, BudgetSummary, BurstSummary, ContextList,
+    CountingDelay, EstimateError, KindTotal, LEAK, Measure, Profile, UNFOLLOWED_SAMPLES,
+    describe_sampling, explain_sample_bias, has_array_sizes, read_counting_delay,
+    read_sampled_bytes, summarize_budget, summarize_bursts,
 };
 use lucce_options::kinds::NO_SURVIVAL;
 use serde::Serialize;
 
 use super::defined_classes::DefinedClasses;
-use super::heap_column::{HeapTotals, format_estimate, format_survival};
+use super::heap_column::{HeapTotals, format_error, format_estimate, format_survival};
 use super::listing::ContextRows;
 use super::living_memory::LivingMemoryReport;
 use super::living_threads::LivingThreads;
@@ -66,6 +67,9 @@ pub(super) struct ContextReport<'r> {
     /// A known bias of this JVM's samples.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) sample_bias: Option<&'static str>,
+    /// The error of the totals, if they are estimated from samples.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) total_error: Option<EstimateError>,
     /// What reached the heap, if it was sampled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) heap: Option<HeapTotals>,
@@ -162,6 +166,7 @@ impl<'r> ContextReport<'r> {
             budget: summarize_budget(profile),
             sampled_bytes: read_sampled_bytes(profile).filter(|_| ALLOC.is_kind(&kind.name)),
             sample_bias: explain_sample_bias(profile).filter(|_| ALLOC.is_kind(&kind.name)),
+            total_error: None,
             heap: None,
             idle: None,
             holders: None,
@@ -347,9 +352,13 @@ impl<'r> ContextReport<'r> {
                 Some(_) => ", with what this JVM samples too rarely",
                 None => "",
             };
+            let total = self.total_error.map_or_else(String::new, |error| {
+                let error = format_error(error.error_bytes, self.totals.value);
+                format!("; the total is {error}, parts are less exact")
+            });
             writeln!(
                 out,
-                "note: estimated from samples, {sampling}; ±: 95 of 100 estimates are within{bias}"
+                "note: estimated from samples, {sampling}{total}; ±: 95 of 100 estimates are within{bias}"
             )?;
         }
         if let Some(heap) = &self.heap {

@@ -105,7 +105,7 @@ impl<'r> RowOrder<'r> {
         &self,
         contexts: impl Iterator<Item = &'c EventContext> + Clone,
     ) -> Option<EstimateError> {
-        Some(self.errors?.sum_error(contexts))
+        Some(self.errors?.context_error(contexts))
     }
 
     /// What reached the heap, if it was sampled.

@@ -6,8 +6,8 @@ use std::io::{self, Write};
 use lucce_contentid::StackId;
 use lucce_decoder::escape::EscapedText;
 use lucce_decoder::{
-    ContextId, EstimateError, EventContext, FrameDisplay, FrameList, HeapAmount, KindTotal, Profile,
-    SubmissionIndex, TraceId, TraceTree, index_submissions,
+    ContextId, EstimateError, EventContext, FrameDisplay, FrameList, HeapAmount, KindTotal,
+    Profile, SubmissionIndex, TraceId, TraceTree, index_submissions,
 };
 use serde::{Serialize, Serializer};
 
@@ -190,7 +190,9 @@ impl ContextRow<'_> {
             format_amount(nanos as f64, "ns") + "  "
         });
         let with_space = |text: Option<String>| text.map_or_else(String::new, |text| text + "  ");
-        let error = self.error.map(|error| format_error(error.error_bytes, self.value));
+        let error = self
+            .error
+            .map(|error| format_error(error.error_bytes, self.value));
         let value = format_value(self.value, unit, self.amounts);
         let value = [value, error].into_iter().flatten().collect::<Vec<_>>();
         let value = with_space((!value.is_empty()).then(|| value.join(" ")))

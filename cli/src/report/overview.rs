@@ -148,7 +148,9 @@ fn build_rows(
         let ReportTotals { count, value, .. } = row.totals;
         let heap = row.heap.as_ref();
         let heap = heap.map_or_else(String::new, |heap| format!("{}  ", format_heap(heap)));
-        let error = row.error.map(|error| format_error(error.error_bytes, value));
+        let error = row
+            .error
+            .map(|error| format_error(error.error_bytes, value));
         let error = error.map_or_else(String::new, |error| format!(" {error}"));
         OverviewRow {
             share: percent_of(order.select_amount(value, count, row.heap), whole),

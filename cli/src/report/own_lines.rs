@@ -14,9 +14,9 @@ use std::io::{self, Write};
 
 use lucce_contentid::StackId;
 use lucce_decoder::{
-    ContextFocus, EstimateError, EventContext, FrameDisplay, HeapAmount, KindTotal, MIN_TRACE_LINES, Profile,
-    StackFrame, SubmissionIndex, TraceId, TraceTree, find_sample_role, index_submissions,
-    shorten_trace,
+    ContextFocus, EstimateError, EventContext, FrameDisplay, HeapAmount, KindTotal,
+    MIN_TRACE_LINES, Profile, StackFrame, SubmissionIndex, TraceId, TraceTree, find_sample_role,
+    index_submissions, shorten_trace,
 };
 
 use crate::amounts::{AmountFormat, format_amount};
@@ -207,7 +207,9 @@ impl<'r> OwnLines<'r> {
         let share = percent_of(amount, self.whole);
         let share_of = self.order.share_of(value);
         let mut parts = Vec::new();
-        let error = row.error.map(|error| format_error(error.error_bytes, value));
+        let error = row
+            .error
+            .map(|error| format_error(error.error_bytes, value));
         let error = error.map_or_else(String::new, |error| format!(" {error}"));
         parts.extend(format_value(value, unit, self.amounts).map(|text| text + &error));
         parts.extend(format_longest(row.totals.longest, unit));

@@ -408,7 +408,10 @@ fn a_budget_is_refused_with_the_reason_where_it_cannot_be_kept() {
         assert!(error.contains(why), "{bad}: {error}");
     }
     for bad in ["alloc=all", "events=lock", "events=alloc+leak"] {
-        assert!(parse_attached(&format!("budget=5%,{bad}")).is_err(), "{bad}");
+        assert!(
+            parse_attached(&format!("budget=5%,{bad}")).is_err(),
+            "{bad}"
+        );
     }
 }
 

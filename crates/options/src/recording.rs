@@ -222,7 +222,9 @@ impl RecordingOptions {
     pub(crate) fn complete_events(&mut self, mode: StartMode) {
         let counts_each = self.events.has_kind(&ALLOC) && mode == StartMode::WithJvm;
         if self.budget.is_some() && counts_each && self.events.heap_interval().is_none() {
-            self.events = self.events.with_sampled_allocations(DEFAULT_SAMPLING_INTERVAL);
+            self.events = self
+                .events
+                .with_sampled_allocations(DEFAULT_SAMPLING_INTERVAL);
         }
         if self.requests {
             let request = EventKindSet::default().with_kind(&REQUEST);

@@ -163,15 +163,15 @@ pub static OPTION_TABLE: [OptionEntry; 34] = [
             },
             get: |options| options.budget.map(CostBudget::to_text),
         },
-        summary: "CPU time that recording may cost, from 1% to 25% of the program's",
-        details: "Allocations are then sampled without hooks, at an interval from 1 KB to 4 MB that [follows the \
-                  load](../guide/allocations.md#a-budget). `alloc=SIZE` is the first interval.",
+        summary: "CPU time that recording may cost, 1% to 25% of the program's",
+        details: "Allocations are sampled without hooks, [as the load allows](../guide/allocations.md#a-budget); \
+                  `alloc=SIZE` is the first interval.",
         group: OptionGroup::Events,
         modes: OptionModes::Both,
         conflicts: &[
             OptionConflict {
                 combination: "`budget=` without `alloc`",
-                reason: "it sets the rate of sampled allocations",
+                reason: "",
                 message: "budget= sets the rate of sampled allocations, and events= has no alloc",
                 applies: |options| {
                     let events = &options.events;
@@ -182,16 +182,19 @@ pub static OPTION_TABLE: [OptionEntry; 34] = [
             },
             OptionConflict {
                 combination: "`budget=` with `leak`, `heap` or `survive`",
-                reason: "they need one sampling interval for the whole run",
+                reason: "they need a fixed sampling interval",
                 message: "budget= changes the sampling interval, and events=leak, heap and survive need a fixed one",
                 applies: |options| {
-                    let fixed = options.events.leak_interval().or(options.events.heap_interval());
+                    let fixed = options
+                        .events
+                        .leak_interval()
+                        .or(options.events.heap_interval());
                     options.budget.is_some() && fixed.is_some()
                 },
             },
             OptionConflict {
                 combination: "`budget=` with kinds or options that need hooks",
-                reason: "hooks cost as much as the program calls them",
+                reason: "",
                 message: "budget= records without hooks: leave out the other kinds of events= except exception and \
                           native, stream=on, burst=, ctl=all, tracking= and encoding=static, or budget=",
                 applies: |options| {
@@ -201,10 +204,11 @@ pub static OPTION_TABLE: [OptionEntry; 34] = [
             },
             OptionConflict {
                 combination: "`budget=` with `alloc=all`",
-                reason: "the number of allocations is the program's",
+                reason: "",
                 message: "budget= samples allocations, and alloc=all counts each",
                 applies: |options| {
-                    options.budget.is_some() && options.attached_alloc == Some(AllocationSampling::Every)
+                    options.budget.is_some()
+                        && options.attached_alloc == Some(AllocationSampling::Every)
                 },
             },
         ],
@@ -466,8 +470,7 @@ pub static OPTION_TABLE: [OptionEntry; 34] = [
             OptionChoice {
                 name: "auto",
                 summary: "No class gets hooks if the VM itself reports all requested events: `alloc=SIZE`, `leak`, \
-                          `native` and `exception`, alone or together. Each event then asks the VM for its stack; traces, context ids \
-                          and logs are the same. Class data sharing stays on. With any other kind, `ctl=all`, `stream=on`, \
+                          `native` and `exception`, alone or together. Each event then asks the VM for its stack; logs are the same. Class data sharing stays on. With any other kind, `ctl=all`, `stream=on`, \
                           `burst=` or `encoding=static`, classes get hooks.",
                 needs_lab: false,
                 set: |options| set_tracking(options, TrackingMode::Lazy, true),
@@ -562,8 +565,8 @@ pub static OPTION_TABLE: [OptionEntry; 34] = [
             },
             OptionChoice {
                 name: "all",
-                summary: "Every class also gets hooks for kinds that can be switched on later: {later kinds}. {other kinds} can \
-                          only be switched on if the JVM was started with them.",
+                summary: "Every class also gets hooks for kinds that can be switched on later: {later kinds}. Other kinds need \
+                          to be there from the start.",
                 needs_lab: false,
                 set: |options| options.ctl = ControlMode::All,
             },

@@ -2,11 +2,12 @@ package io.lucce.programs;
 
 /**
  * Two threads allocate on many lines, now fast, now slowly, and say how much: {@code class|line|objects|bytes}. The argument is the
- * time in milliseconds.
+ * number of repetitions, of some 0.3 s each.
  */
 public final class Budgeted {
     private static final int LINES = 22;
-    private static final long PHASE = 200_000_000;
+    /** Work between two objects, and number of batches of 64 objects, by phase. */
+    private static final int[][] PHASES = {{0, 20_000}, {400, 4_000}, {6_000, 300}};
     private static Object sink;
     private static double worked;
 
@@ -20,12 +21,12 @@ public final class Budgeted {
     }
 
     public static void main(String[] args) throws Exception {
-        long end = System.nanoTime() + Long.parseLong(args[0]) * 1_000_000;
+        int repetitions = Integer.parseInt(args[0]);
         Budgeted[] all = {new Budgeted(1), new Budgeted(2)};
         Thread[] threads = new Thread[all.length];
         for (int i = 0; i < all.length; i++) {
             Budgeted own = all[i];
-            threads[i] = new Thread(() -> own.run(end));
+            threads[i] = new Thread(() -> own.run(repetitions));
             threads[i].start();
         }
         System.out.println("started");
@@ -40,14 +41,20 @@ public final class Budgeted {
         }
     }
 
-    /** Every third phase allocates as fast as it can. */
-    private void run(long end) {
-        for (long now = System.nanoTime(); now < end; now = System.nanoTime()) {
-            int work = new int[] {0, 400, 6000}[(int) (now / PHASE % 3)];
-            for (int i = 0; i < 64; i++) {
-                allocate(choose());
-                worked += work(work);
+    private void run(int repetitions) {
+        for (int i = 0; i < repetitions; i++) {
+            for (int[] phase : PHASES) {
+                for (int batch = 0; batch < phase[1]; batch++) {
+                    makeBatch(phase[0]);
+                }
             }
+        }
+    }
+
+    private void makeBatch(int work) {
+        for (int i = 0; i < 64; i++) {
+            allocate(choose());
+            worked += work(work);
         }
     }
 
