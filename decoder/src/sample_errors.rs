@@ -8,13 +8,26 @@ use std::fmt;
 
 use lucce_callgraph::ContextId;
 use lucce_command::grouped;
-use lucce_options::kinds::VARIANCE_UNIT;
+use lucce_options::kinds::{HEAP_INTERVAL, VARIANCE_UNIT};
 use serde::Serialize;
 
 use crate::contexts::EventContext;
-use crate::coverage::{SampleError, explain_sample_bias, read_sampled_bytes};
 use crate::profile::Profile;
 use crate::recorded_options::read_recorded_options;
+
+/// The first JDK that samples objects of all sizes without bias.
+const FAIR_SAMPLES: u32 = 25;
+const REASON_SAMPLE_BIAS: &str = "this JVM samples large objects too rarely (JDK-8356372, corrected in JDK 25): what makes objects that did \
+    not fit into the rest of a thread's buffer can be a quarter too low, and what makes smaller ones a fifth too high";
+
+/// The statistical error of an estimate from samples.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+pub struct SampleError {
+    /// Approximate number of samples.
+    pub samples: u64,
+    /// Two standard deviations of the percentage of bytes: 95 of 100 runs are within.
+    pub error_percent: f64,
+}
 
 /// The errors of a run's sampled allocations.
 pub struct SampleErrors {
@@ -133,6 +146,78 @@ impl SampleErrors {
             error_bytes: (2.0 * (variance * few).sqrt()).round() as u64,
         }
     }
+}
+
+impl SampleError {
+    /// Computes the error of an estimate. `counters`: the estimated objects and bytes of each counter. `interval`: the
+    /// sampling interval in bytes.
+    ///
+    /// An object of `size` bytes is sampled with probability `1 − e^(−size/interval)`,
+    /// and a sample stands for `1 ÷ probability` objects. So a counter has about `objects × probability` samples,
+    /// and each adds `(size ÷ probability)² × (1 − probability)` to the variance of the sum.
+    pub(crate) fn new(counters: impl Iterator<Item = (u64, u64)>, interval: u64) -> SampleError {
+        let (mut samples, mut bytes, mut variance) = (0.0, 0.0, 0.0);
+        for (count, value) in counters.filter(|(count, _)| *count > 0) {
+            let size = value as f64 / count as f64;
+            let chance = match interval {
+                0 => 1.0,
+                _ => -(-size / interval as f64).exp_m1(),
+            };
+            if chance <= 0.0 {
+                continue;
+            }
+            let own = count as f64 * chance;
+            samples += own;
+            bytes += value as f64;
+            variance += own * (size / chance).powi(2) * (1.0 - chance);
+        }
+        let relative: f64 = if bytes > 0.0 {
+            2.0 * variance.sqrt() / bytes
+        } else {
+            0.0
+        };
+        SampleError {
+            samples: samples.round() as u64,
+            error_percent: 100.0 * relative,
+        }
+    }
+
+    /// Scales the error to a percentage.
+    pub(crate) fn scale_to_percent(self, percent: Option<f64>) -> SampleError {
+        SampleError {
+            error_percent: self.error_percent * percent.unwrap_or(100.0) / 100.0,
+            ..self
+        }
+    }
+}
+
+/// The sampling interval in bytes, if allocations are estimated from samples: the largest, if it varied.
+#[must_use]
+pub fn read_sampled_bytes(profile: &Profile) -> Option<u64> {
+    let first = profile.meta.get("sampled.bytes")?.parse().ok();
+    // Only with `budget=`.
+    match profile.stat_value("budget.interval_most") {
+        0 => first,
+        most => Some(most),
+    }
+}
+
+/// The sampling interval in bytes of what reached the heap; `None`: it was not sampled.
+#[must_use]
+pub fn read_heap_interval(profile: &Profile) -> Option<u64> {
+    let interval = profile.meta.get(HEAP_INTERVAL)?.parse().ok();
+    interval.filter(|interval| *interval > 0)
+}
+
+/// A known bias of the samples of the JVM that wrote the log.
+#[must_use]
+pub fn explain_sample_bias(profile: &Profile) -> Option<&'static str> {
+    if read_sampled_bytes(profile).is_none() && read_heap_interval(profile).is_none() {
+        return None;
+    }
+    let version = profile.meta.get("jvm")?.split(['.', '-', '+']).next()?;
+    let version: u32 = version.parse().ok()?;
+    (version < FAIR_SAMPLES).then_some(REASON_SAMPLE_BIAS)
 }
 
 /// What `budget=` has chosen, and what it cost.
