@@ -16,7 +16,7 @@ use std::path::PathBuf;
 
 use lucce_decoder::{
     ALLOC, FrameDisplay, GroupBy, GroupKey, Measure, MergedCounter, MergedProfile, NodeId, Profile,
-    StackFrame,
+    SampleErrors, StackFrame,
 };
 
 pub use change_row::ChangeRow;
@@ -76,6 +76,8 @@ pub struct RunComparison {
     with_idle: bool,
     /// One element for each run.
     pub facts: Vec<RunFacts>,
+    /// By run, the errors of allocations that are estimated from samples.
+    errors: Vec<Option<SampleErrors>>,
     pub remarks: Vec<CompareRemark>,
     pub end: CommandStatus,
 }
@@ -89,6 +91,17 @@ pub struct AmountChange {
     pub new: Vec<f64>,
 }
 
+/// The errors of two means that are estimated from samples: 95 of 100 are within.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum SideErrors {
+    Known {
+        old: f64,
+        new: f64,
+    },
+    /// Numbers of objects have no known error.
+    Unknown,
+}
+
 impl RunComparison {
     /// Reads all logs.
     pub fn open_runs(
@@ -99,6 +112,7 @@ impl RunComparison {
         let mut joined = MergedProfile::default();
         let mut end = CommandStatus::Fine;
         let mut facts = Vec::new();
+        let mut errors = Vec::new();
         let (mut old_lines, mut new_lines) = (None, None);
         let mut is_whole = what.selection.is_whole_kind();
         for (run, path) in old.iter().chain(new).enumerate() {
@@ -106,6 +120,7 @@ impl RunComparison {
             end = end.max(status);
             is_whole &= profile.interval.is_none();
             facts.push(RunFacts::new(path, &profile));
+            errors.push(SampleErrors::read(&profile));
             add_profile(&mut joined, &profile, what.no_lines);
             end = report_damage(path, profile.damage.as_ref(), end);
             if what.no_lines && run + 1 == old.len() {
@@ -137,6 +152,7 @@ impl RunComparison {
             with_idle: what.idle.idle,
             remarks: run_facts::all_remarks(&facts, &kind, is_whole),
             facts,
+            errors,
             kind,
             end,
         };
@@ -300,6 +316,33 @@ impl RunComparison {
             .map(|run| self.total_amount(run))
             .collect();
         AmountChange::new(None, totals, self.old)
+    }
+
+    /// The errors of the means of both sides. `None`: the compared events were counted exactly.
+    pub fn side_errors(&self) -> Option<SideErrors> {
+        let is_sampled = self.errors.iter().any(Option::is_some);
+        if !is_sampled || !ALLOC.is_kind(&self.kind) {
+            return None;
+        }
+        if self.measure == Measure::Count {
+            return Some(SideErrors::Unknown);
+        }
+        let run_error = |run: usize| {
+            let errors = self.errors.get(run)?.as_ref()?;
+            let rows = self.compared_rows(run);
+            let error = errors.chance_error(rows.map(|row| (row.id, row.count, row.value)));
+            let per = self.per.get(run).copied().unwrap_or(1.0);
+            Some(error.error_bytes as f64 / per)
+        };
+        let side_error = |runs: std::ops::Range<usize>| {
+            let count = runs.len().max(1) as f64;
+            let squares = runs.map(|run| run_error(run).unwrap_or(0.0).powi(2));
+            squares.sum::<f64>().sqrt() / count
+        };
+        Some(SideErrors::Known {
+            old: side_error(0..self.old),
+            new: side_error(self.old..self.merged.runs.len()),
+        })
     }
 
     /// The changes by group, largest first.

@@ -15,6 +15,7 @@ use lucce_decoder::escape::{EscapedLine, EscapedText};
 use super::amounts::{format_amount, format_growth};
 use super::compare::{
     ChangeRow, CompareArgs, CompareRemark, LineShifts, RemarkSeverity, RunComparison, RunFacts,
+    SideErrors,
 };
 use super::output::{lock_stdout, refuse_lucce_file, write_json};
 use super::{CommandError, CommandStatus, SortArg, prefix_path};
@@ -179,17 +180,19 @@ impl<'c> GateResult<'c> {
             .iter()
             .chain(&lines)
             .partition(|remark| is_doubt(remark, args));
+        let reasons = doubts.into_iter().map(format_reason);
+        let reasons: Vec<_> = reasons.chain(sums.sampling_doubt(compared)).collect();
         let (old, new) = compared.describe_sides();
         let remarks = remarks.into_iter().map(|remark| remark.text.clone());
         GateResult {
-            verdict: match (doubts.is_empty(), grew) {
+            verdict: match (reasons.is_empty(), grew) {
                 (false, _) => GateVerdict::NotJudged,
                 (true, true) => GateVerdict::Failed,
                 (true, false) => GateVerdict::Passed,
             },
             title: format_title(&compared.kind, &args.what),
             sums: Some(sums),
-            reasons: doubts.into_iter().map(format_reason).collect(),
+            reasons,
             sides: vec![format!("old: {old}"), format!("new: {new}")],
             remarks: remarks.collect(),
             runs: &compared.facts,
@@ -217,8 +220,41 @@ impl<'c> GateResult<'c> {
 
 impl GateSums {
     fn has_grown(&self) -> bool {
+        self.limit_distance() > 0.0
+    }
+
+    /// Why samples do not tell whether the sum has grown by more than the limit.
+    fn sampling_doubt(&self, compared: &RunComparison) -> Option<String> {
+        let error = match compared.side_errors()? {
+            SideErrors::Known { old, new } => self.difference_error(old, new),
+            SideErrors::Unknown => {
+                let text = "numbers of objects that are estimated from samples have no known error: compare bytes";
+                return Some(text.to_owned());
+            }
+        };
+        let distance = self.limit_distance().abs();
+        (distance <= error).then(|| {
+            let [distance, error] = [distance, error].map(|amount| format_amount(amount, &self.unit));
+            format!(
+                "estimated from samples: the distance from the limit, {distance}, is within their error of ±{error}; \
+                 record longer, or every allocation"
+            )
+        })
+    }
+
+    /// By how much the new sum exceeds the limit.
+    fn limit_distance(&self) -> f64 {
         let (old, new) = self.total.side_means();
-        new > old * (1.0 + self.max_growth / 100.0)
+        new - old * self.allowed_factor()
+    }
+
+    /// The error of [`Self::limit_distance`], from those of both sums.
+    fn difference_error(&self, old: f64, new: f64) -> f64 {
+        (old * self.allowed_factor()).hypot(new)
+    }
+
+    fn allowed_factor(&self) -> f64 {
+        1.0 + self.max_growth / 100.0
     }
 
     /// `951.2 MB → 1.02 GB (+7.2%), allowed +3%`

@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
-use lucce_options::{EventSelection, OptionText, RecordingOptions, StartMode, split_settings};
+use lucce_options::{
+    CostBudget, EventSelection, OptionText, RecordingOptions, StartMode, split_settings,
+};
 
 use super::CommandError;
 
@@ -13,6 +15,9 @@ pub struct RecordingArgs {
     /// events` describes them [default: alloc]
     #[arg(long, value_name = "EVENTS", value_parser = EventSelection::parse)]
     events: Option<EventSelection>,
+    /// Let recording cost at most this part of the program's CPU time, from 1% to 25%: allocations are then sampled
+    #[arg(long, value_name = "PERCENT", value_parser = CostBudget::parse)]
+    budget: Option<CostBudget>,
     /// Write the log to this file; %p is the process id, %t the time [default: lucce-%p-%t.lucce]
     #[arg(short, long, value_name = "FILE")]
     out: Option<PathBuf>,
@@ -36,6 +41,7 @@ impl RecordingArgs {
     pub fn from_events(events: &str, out: Option<PathBuf>) -> RecordingArgs {
         RecordingArgs {
             events: EventSelection::parse(events).ok(),
+            budget: None,
             out,
             opts: Vec::new(),
         }
@@ -50,6 +56,7 @@ impl RecordingArgs {
                 true => self.events.clone(),
                 false => EventSelection::parse(events).ok(),
             },
+            budget: self.budget,
             out: self.out.clone(),
             opts: self.opts.clone(),
         }
@@ -63,6 +70,9 @@ impl RecordingArgs {
         let mut settings = Vec::new();
         if let Some(events) = &self.events {
             settings.push(format!("events={}", events.to_text()));
+        }
+        if let Some(budget) = self.budget {
+            settings.push(format!("budget={}", budget.to_text()));
         }
         if let Some(out) = &self.out {
             settings.push(format!("out={}", path_text(out)?));
@@ -137,6 +147,13 @@ mod recording_args_tests {
         ] {
             assert_eq!(text_of(&words, mode).as_deref(), Some(text));
         }
+        let words = ["--budget", "20"];
+        for (mode, text) in [
+            (StartMode::WithJvm, "events=alloc=512k,budget=20%"),
+            (StartMode::Attached, "budget=20%"),
+        ] {
+            assert_eq!(text_of(&words, mode).as_deref(), Some(text));
+        }
         let words = [
             "--out",
             "a b-%p.lucce",
@@ -161,6 +178,9 @@ mod recording_args_tests {
             ["--out", "a%q"],
             ["--out", "a,b"],
         ] {
+            assert_eq!(text_of(&words, StartMode::WithJvm), None, "{words:?}");
+        }
+        for words in [["--budget", "40%"], ["--budget", "0"], ["--budget", "x"]] {
             assert_eq!(text_of(&words, StartMode::WithJvm), None, "{words:?}");
         }
         let calls = ["--events", "call"];

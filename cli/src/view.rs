@@ -9,8 +9,8 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use lucce_decoder::escape::EscapedText;
 use lucce_decoder::{
-    ALLOC, Profile, compute_coverage, events_path, explain_sample_bias, read_heap_interval,
-    read_sampled_bytes, summarize_bursts,
+    ALLOC, Profile, compute_coverage, describe_sampling, events_path, explain_sample_bias,
+    read_heap_interval, summarize_budget, summarize_bursts,
 };
 use lucce_page::{HtmlPage, PageOpening, RunText};
 
@@ -240,10 +240,12 @@ fn format_coverage(profile: &Profile) -> Option<String> {
 /// Notes on the counts for the reader.
 fn collect_notes(profile: &Profile) -> Vec<String> {
     let mut notes = Vec::new();
-    if let Some(bytes) = read_sampled_bytes(profile) {
+    if let Some(budget) = summarize_budget(profile) {
+        notes.push(format!("Budget: {budget}."));
+    }
+    if let Some(sampling) = describe_sampling(profile) {
         notes.push(format!(
-            "Allocations are estimated from samples, one every {} bytes on average.",
-            grouped(bytes)
+            "Allocations are estimated from samples, {sampling}."
         ));
     }
     if let Some(bytes) = read_heap_interval(profile) {

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use lucce_callgraph::{ContextId, MethodId};
-use lucce_options::kinds::HEAP_INTERVAL;
 use lucce_tracelog::{CountedSum, ThreadId, VmCounterValue};
 use serde::Serialize;
 
@@ -12,6 +11,7 @@ use lucce_command::grouped;
 
 use crate::kinds::{ALLOC, ALLOCATION};
 use crate::profile::Profile;
+use crate::sample_errors::{SampleError, SampleErrors};
 use crate::tags::has_tags;
 
 /// Counted and allocated bytes.
@@ -36,15 +36,6 @@ pub struct AllocationCoverage {
     pub reason: Option<&'static str>,
     /// Threads, largest allocations first.
     pub threads: Vec<ThreadCoverage>,
-}
-
-/// The statistical error of an estimate from samples.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
-pub struct SampleError {
-    /// Approximate number of samples.
-    pub samples: u64,
-    /// Two standard deviations of the percentage of bytes: 95 of 100 runs are within.
-    pub error_percent: f64,
 }
 
 /// Coverage of one thread, or of several threads with one id in the log.
@@ -82,10 +73,6 @@ const REASON_ABOVE: &str =
 const REASON_DROPPED: &str = "events were lost";
 const REASON_BELOW: &str = "what the VM makes by itself is not counted";
 const REASON_ATTACHED_LATE: &str = "the agent was attached: of a thread that ran before the VM tells nothing until it has allocated some 512 KB";
-/// The first JDK that samples objects of all sizes without bias.
-const FAIR_SAMPLES: u32 = 25;
-const REASON_SAMPLE_BIAS: &str = "this JVM samples large objects too rarely (JDK-8356372, corrected in JDK 25): what makes objects that did \
-    not fit into the rest of a thread's buffer can be a quarter too low, and what makes smaller ones a fifth too high";
 /// Largest difference from 100% that needs no explanation, in percent.
 const MAX_UNEXPLAINED_PERCENT: f64 = 0.5;
 
@@ -115,14 +102,23 @@ pub fn compute_coverage(profile: &Profile) -> Result<AllocationCoverage, &str> {
         .copied()
         .fold(CoverageBytes::NONE, CoverageBytes::saturating_add);
     let sum = sum.with_percent();
-    let samples = read_sampled_bytes(profile).map(|interval| {
+    let samples = SampleErrors::read(profile).map(|errors| {
         let allocations = profile.events.as_slice().iter();
         let allocations =
             allocations.filter(|share| profile.is_event_of_kind(share.event, ALLOC.name));
-        SampleError::new(
-            allocations.map(|share| (share.count, share.value)),
-            interval,
-        )
+        let counters = allocations.map(|share| (share.id, share.count, share.value));
+        let bytes = counters.clone().map(|(_, _, value)| value);
+        let bytes = bytes.fold(0, u64::saturating_add);
+        let error = errors.chance_error(counters);
+        let error_percent = match bytes {
+            0 => 0.0,
+            bytes => error.error_bytes as f64 * 100.0 / bytes as f64,
+        };
+        let samples = error.samples;
+        SampleError {
+            samples,
+            error_percent,
+        }
         .scale_to_percent(sum.percent)
     });
     let counted_at_ms = profile.vm_counts.iter().map(|count| count.at / 1_000_000);
@@ -149,30 +145,6 @@ pub fn compute_coverage(profile: &Profile) -> Result<AllocationCoverage, &str> {
         }),
         threads: coverage_by_name(profile, of),
     })
-}
-
-/// The sampling interval in bytes, if allocations are estimated from samples.
-#[must_use]
-pub fn read_sampled_bytes(profile: &Profile) -> Option<u64> {
-    profile.meta.get("sampled.bytes")?.parse().ok()
-}
-
-/// The sampling interval in bytes of what reached the heap; `None`: it was not sampled.
-#[must_use]
-pub fn read_heap_interval(profile: &Profile) -> Option<u64> {
-    let interval = profile.meta.get(HEAP_INTERVAL)?.parse().ok();
-    interval.filter(|interval| *interval > 0)
-}
-
-/// A known bias of the samples of the JVM that wrote the log.
-#[must_use]
-pub fn explain_sample_bias(profile: &Profile) -> Option<&'static str> {
-    if read_sampled_bytes(profile).is_none() && read_heap_interval(profile).is_none() {
-        return None;
-    }
-    let version = profile.meta.get("jvm")?.split(['.', '-', '+']).next()?;
-    let version: u32 = version.parse().ok()?;
-    (version < FAIR_SAMPLES).then_some(REASON_SAMPLE_BIAS)
 }
 
 /// Coverage by thread name, largest allocations first.
@@ -345,49 +317,6 @@ impl AllocationSum {
             bytes: then.bytes.min(self.bytes),
             objects,
             object_bytes: u64::try_from(part).unwrap_or(u64::MAX),
-        }
-    }
-}
-
-impl SampleError {
-    /// Computes the error of an estimate. `counters`: the estimated objects and bytes of each counter. `interval`: the
-    /// sampling interval in bytes.
-    ///
-    /// An object of `size` bytes is sampled with probability `1 − e^(−size/interval)`,
-    /// and a sample stands for `1 ÷ probability` objects. So a counter has about `objects × probability` samples,
-    /// and each adds `(size ÷ probability)² × (1 − probability)` to the variance of the sum.
-    pub(crate) fn new(counters: impl Iterator<Item = (u64, u64)>, interval: u64) -> SampleError {
-        let (mut samples, mut bytes, mut variance) = (0.0, 0.0, 0.0);
-        for (count, value) in counters.filter(|(count, _)| *count > 0) {
-            let size = value as f64 / count as f64;
-            let chance = match interval {
-                0 => 1.0,
-                _ => -(-size / interval as f64).exp_m1(),
-            };
-            if chance <= 0.0 {
-                continue;
-            }
-            let own = count as f64 * chance;
-            samples += own;
-            bytes += value as f64;
-            variance += own * (size / chance).powi(2) * (1.0 - chance);
-        }
-        let relative: f64 = if bytes > 0.0 {
-            2.0 * variance.sqrt() / bytes
-        } else {
-            0.0
-        };
-        SampleError {
-            samples: samples.round() as u64,
-            error_percent: 100.0 * relative,
-        }
-    }
-
-    /// Scales the error to a percentage.
-    fn scale_to_percent(self, percent: Option<f64>) -> SampleError {
-        SampleError {
-            error_percent: self.error_percent * percent.unwrap_or(100.0) / 100.0,
-            ..self
         }
     }
 }

@@ -15,9 +15,9 @@ use lucce_tracelog::EventTypeId;
 use serde::Serialize;
 
 use crate::contexts::EventContext;
-use crate::coverage::{SampleError, read_heap_interval};
 use crate::kinds::HEAP;
 use crate::profile::Profile;
+use crate::sample_errors::{SampleError, read_heap_interval};
 use crate::traces::TraceTree;
 
 /// A trace and a type.

@@ -73,6 +73,7 @@ mod lock_pairs;
 mod method_times;
 mod open_resources;
 mod recorded_options;
+mod sample_errors;
 mod tags;
 
 mod evidence;
@@ -96,10 +97,7 @@ pub use code::{CodeSymbols, type_name};
 pub use collapsed::{CollapsedStacks, write_difference};
 pub use context_focus::ContextFocus;
 pub use contexts::{ContextList, ContextSummary, EventContext};
-pub use coverage::{
-    AllocationCoverage, CoverageBytes, SampleError, ThreadCoverage, compute_coverage,
-    explain_sample_bias, read_heap_interval, read_sampled_bytes,
-};
+pub use coverage::{AllocationCoverage, CoverageBytes, ThreadCoverage, compute_coverage};
 pub use defined_classes::{ClassDefinitions, ClassTotals, list_defined_classes, sum_classes};
 pub use delta::DeltaTracker;
 pub use events::{ContextCounter, ContextCounters};
@@ -141,6 +139,10 @@ pub use profile::{
 };
 pub use recorded_options::{list_recorded_kinds, read_recorded_options};
 pub use run_interval::{IntervalError, IntervalStart};
+pub use sample_errors::{
+    BudgetSummary, EstimateError, SampleError, SampleErrors, describe_sampling,
+    explain_sample_bias, read_heap_interval, read_sampled_bytes, summarize_budget,
+};
 pub use source::{LogSource, read_header};
 pub use started_threads::{StartedThreads, ThreadStarts, list_started_threads};
 pub use stream_events::{

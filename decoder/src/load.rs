@@ -15,6 +15,7 @@ use lucce_filter::PatternList;
 use lucce_options::KindDescriptor;
 use lucce_options::kinds::{
     ALIVE_THREADS, COLLECTED_RESOURCES, LIVING_BLOCKS, LOCK_HOLDERS, OLDEST_BLOCKS, OPEN_RESOURCES,
+    SAMPLE_ERRORS,
 };
 use lucce_tracelog::{
     AllocationCounters, COMMAND, EventCounters, InMemoryLog, LogDamage, LogEntry, LogFile,
@@ -120,6 +121,16 @@ impl Profile {
         let (memory, counters) = take_kinds(counters, &[&LIVING_BLOCKS, &OLDEST_BLOCKS]);
         (self.alive_threads, self.living_memory) = (alive, memory);
         let all = ContextCounters::new(counters);
+        let is_error =
+            |counter: &ContextCounter| self.types.is_of_kind(counter.event, SAMPLE_ERRORS.name);
+        let all = match self.types.has_kind(SAMPLE_ERRORS.name) {
+            true => {
+                let (errors, all) = all.partition_counters(is_error);
+                self.sample_errors = errors;
+                all
+            }
+            false => all,
+        };
         let is_holder =
             |counter: &ContextCounter| self.types.is_of_kind(counter.event, LOCK_HOLDERS.name);
         (self.lock_holders, self.events) = all.partition_counters(is_holder);
@@ -496,6 +507,7 @@ fn empty_profile(header: &LogHeader, size: u64) -> Result<Profile, OpenError> {
         interval: None,
         types: EventTypeTable::default(),
         lock_holders: ContextCounters::default(),
+        sample_errors: ContextCounters::default(),
         alive_threads: Vec::new(),
         living_memory: Vec::new(),
         open_resources: Vec::new(),

@@ -44,6 +44,8 @@ pub struct Profile {
     pub types: EventTypeTable,
     /// Counters of holders of locks: see [`crate::lock_pairs`].
     pub(crate) lock_holders: ContextCounters,
+    /// With `budget=`: the variances of sampled allocations.
+    pub(crate) sample_errors: ContextCounters,
     /// Counters of living threads, one for each thread: see [`crate::started_threads`].
     pub(crate) alive_threads: Vec<ContextCounter>,
     /// Counters of living memory outside of the heap: see [`crate::living_memory`].

@@ -62,10 +62,12 @@ impl Profile {
             self.followed_objects = FollowedObjects::default();
             self.events = self.events.limit_to(&until.events);
             self.lock_holders = self.lock_holders.limit_to(&until.events);
+            self.sample_errors = self.sample_errors.limit_to(&until.events);
         }
         if let Some(since) = since {
             self.events = self.events.subtract_earlier(&since.events);
             self.lock_holders = self.lock_holders.subtract_earlier(&since.events);
+            self.sample_errors = self.sample_errors.subtract_earlier(&since.events);
         }
         // The longest of a run may be outside of the interval.
         self.longest_values.clear();

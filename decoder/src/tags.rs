@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use lucce_tracelog::ThreadId;
 
+use crate::events::ContextCounter;
 use crate::profile::Profile;
 
 /// The text for events without tags.
@@ -86,9 +87,9 @@ pub fn check_tags(profile: &Profile, wanted: &[String]) -> Result<(), BTreeSet<S
 pub fn keep_tagged(profile: &mut Profile, wanted: &[String]) -> Result<(), BTreeSet<String>> {
     check_tags(profile, wanted)?;
     let tagged = threads_with_tags(profile, wanted);
-    profile.events = profile
-        .events
-        .filter_counters(|share| tagged.contains(&share.thread));
+    let is_tagged = |share: &ContextCounter| tagged.contains(&share.thread);
+    profile.events = profile.events.filter_counters(is_tagged);
+    profile.sample_errors = profile.sample_errors.filter_counters(is_tagged);
     Ok(())
 }
 

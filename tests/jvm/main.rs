@@ -6,6 +6,7 @@ mod array_sizes;
 mod attach;
 mod bad_options;
 mod benched;
+mod budget;
 mod bursts;
 mod cache;
 mod classes;
@@ -183,6 +184,7 @@ fn all(setup: &'static Setup) -> Vec<Test> {
         starts::tests(setup),
         samples::tests(setup),
         on_heap::tests(setup),
+        budget::tests(setup),
         array_sizes::tests(setup),
         survival::tests(setup),
         second_start::tests(setup),
@@ -242,8 +244,9 @@ fn all(setup: &'static Setup) -> Vec<Test> {
 }
 
 /// Modules whose tests depend on the JDK beside virtual threads.
-const DIFFERENT: [&str; 23] = [
+const DIFFERENT: [&str; 24] = [
     "attach",
+    "budget",
     "cache",
     "classes",
     "debuggers",

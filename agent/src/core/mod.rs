@@ -14,6 +14,7 @@ pub mod fields;
 mod live_threads;
 mod named_methods;
 mod output_files;
+mod sample_budget;
 mod scope;
 mod streamer;
 mod verify_schedule;
@@ -54,6 +55,7 @@ use named_methods::NamedMethods;
 #[cfg(feature = "lab")]
 pub use output_files::CallsFile;
 pub use output_files::OutputFiles;
+pub use sample_budget::SampleBudget;
 pub use scope::{is_in_scope, is_jdk_excluded, may_be_created, may_create};
 pub use streamer::EventStreamer;
 pub use verify_schedule::{VerifyCountdown, VerifySchedule, VerifySums};
@@ -92,6 +94,8 @@ pub struct AgentCore {
     /// Counts that the log of a killed JVM must contain, in the order of `TOTALS`.
     totals: Option<CounterBlock<TotalCounter>>,
     pub event_mask: EventMask,
+    /// Only with `budget=`.
+    pub budget: Option<SampleBudget>,
     pub vm_end: VmEndSignal,
     /// The agent's own threads, except the thread that listens for commands.
     pub agent_threads: AgentThreads,
@@ -135,10 +139,26 @@ fn new_event_mask(options: &AgentOptions) -> EventMask {
     mask
 }
 
+fn new_sample_budget(
+    options: &AgentOptions,
+    hookless: Option<HooklessMode>,
+    log: &AgentLog,
+) -> Option<SampleBudget> {
+    let (budget, mode) = options.budget.zip(hookless)?;
+    let interval = mode.sampling_interval;
+    Some(SampleBudget::new(
+        budget.percent(),
+        interval,
+        mode.is_attached,
+        log,
+    ))
+}
+
 impl AgentCore {
     pub fn new(options: AgentOptions, jvmti: Jvmti, mut inputs: CoreInputs) -> AgentCore {
         let totals = inputs.writer.add_totals(&TOTALS).ok();
         let log = Arc::new(AgentLog::new(inputs.writer));
+        let budget = new_sample_budget(&options, inputs.hookless, &log);
         let journal = LogJournal {
             registry: Arc::clone(&inputs.registry),
             log: Arc::clone(&log),
@@ -171,6 +191,7 @@ impl AgentCore {
             named_methods: NamedMethods::default(),
             totals,
             event_mask: new_event_mask(&options),
+            budget,
             vm_end: VmEndSignal::default(),
             agent_threads: AgentThreads::default(),
             options,

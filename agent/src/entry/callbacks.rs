@@ -22,7 +22,7 @@ use crate::entry::{
     event_callbacks, jni_allocations, jni_brackets, library_calls, native_methods, tool_calls,
 };
 use crate::events::{class, samples};
-use crate::hookless::thread_storage;
+use crate::hookless::{stack_samples, thread_storage};
 use crate::leaks::{self, survival};
 use crate::options::LogLevel;
 use crate::session::Agent;
@@ -180,8 +180,9 @@ unsafe extern "system" fn thread_start(_: *mut ti::jvmtiEnv, env: *mut JNIEnv, t
         }
         let parts = agent.thread_parts();
         agent.counters.coverage.begin_thread(parts, env, thread);
-        if !agent.core.is_hookless() {
-            lifecycle::begin_started(parts, env, thread);
+        match agent.core.is_hookless() {
+            true => stack_samples::note_thread_start(agent.counting_parts()),
+            false => lifecycle::begin_started(parts, env, thread),
         }
     });
 }

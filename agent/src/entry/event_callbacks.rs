@@ -229,6 +229,7 @@ fn record_sample(sample: SampledAllocation) {
 
 fn record_hookless_sample(sample: SampledAllocation) {
     guard_callback((), |agent| {
+        stack_samples::note_sample(agent.counting_parts());
         stack_samples::walk_once(agent.counting_parts(), true);
     });
     guard_event(LEAK.mask_bit, |agent| follow_object(agent, sample));

@@ -6,12 +6,13 @@
 use jvmti_bindings::sys::jni::{jclass, jobject};
 use jvmti_bindings::sys::jvmti as ti;
 use lucce_callgraph::{ContextId, SiteId};
-use lucce_instrument::kinds::{BYTES, EventKindInfo, HEAP, HEAP_INTERVAL};
+use lucce_instrument::kinds::{BYTES, EventKindInfo, HEAP, HEAP_INTERVAL, SAMPLE_ERRORS};
 use lucce_jvmti::{JniEnvironment, JvmError};
 
-use crate::core::EventLocation;
+use crate::core::{EventLocation, SampleBudget};
 use crate::counting::CountingParts;
 use crate::counting::counter_lookup::count_dropped_in_scope;
+use crate::memory::allocation_weight::sample_variance;
 use crate::memory::counter::increment_counter;
 use crate::stack::current_location::AllocationPlace;
 use crate::stack::frames::MethodKind;
@@ -178,6 +179,23 @@ fn record_heap_sample(
         size,
         objects,
     })
+}
+
+/// Adds the variance of a sample of `size` bytes, drawn with `interval`, to that of its context.
+pub fn add_variance(
+    agent: CountingParts<'_>,
+    budget: &SampleBudget,
+    counters: &mut ThreadCounters,
+    number: ContextId,
+    (size, interval): (u64, u32),
+) {
+    let kind = &SAMPLE_ERRORS;
+    let event = budget.error_type(|| agent.find_or_add_event_type(kind.name, kind.unit, ""));
+    let counter =
+        event.and_then(|event| event_counter(agent.thread_parts(), counters, number, event));
+    if let Some(counter) = counter {
+        counter.add_events(1, sample_variance(size, interval));
+    }
 }
 
 /// Counts a sample of `size` bytes in a context, taken every `interval` bytes. Interval 0: every allocation.

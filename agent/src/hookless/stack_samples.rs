@@ -12,8 +12,8 @@ use lucce_callgraph::{ContextId, MethodId, SiteId};
 use lucce_jvmti::{FrameInfo, JniEnvironment, JvmError};
 use lucce_tracelog::{EventCounter, EventTypeId, RunId, ThreadId};
 
-use crate::core::VerifyCountdown;
 use crate::core::agent_use::AgentUseGuard;
+use crate::core::{SampleBudget, VerifyCountdown};
 use crate::counting::CountingParts;
 use crate::events::samples;
 use crate::hookless::thread_storage::{self, CallContextScope};
@@ -45,8 +45,14 @@ pub fn record_allocation(
     thread: jobject,
     (class, size): (jclass, u64),
 ) {
+    let budget = agent.core.budget.as_ref();
+    let since = budget.and_then(SampleBudget::begin_sample);
     let recorded = with_current(agent, |local| {
-        local.record_sample(env, thread, (class, size))
+        let recorded = local.record_sample(env, thread, (class, size));
+        if let Some(budget) = budget {
+            budget.end_sample(agent.core, local.sample_interval, since);
+        }
+        recorded
     });
     if recorded.flatten().is_none() {
         increment_counter(&agent.core.counts.events_dropped);
@@ -95,6 +101,9 @@ pub struct HooklessThread {
     walk_reuse: WalkReuse,
     /// An allocation of the thread was sampled.
     has_sampled: bool,
+    /// Sampling intervals in bytes: of the current sample, and of the draw of the next one.
+    sample_interval: u32,
+    drawn_interval: u32,
 }
 
 /// The location of an event in the current thread.
@@ -122,6 +131,22 @@ enum WalkReuse {
     Once {
         done: bool,
     },
+}
+
+/// The VM has sampled an object of the current thread, and has drawn the distance to the next one.
+pub fn note_sample(agent: CountingParts<'static>) {
+    if let Some(budget) = &agent.core.budget {
+        let _ = with_current(agent, |local| {
+            local.sample_interval = mem::replace(&mut local.drawn_interval, budget.interval());
+        });
+    }
+}
+
+/// The current thread starts: the VM has drawn the distance to its first sample.
+pub fn note_thread_start(agent: CountingParts<'static>) {
+    if let Some(budget) = &agent.core.budget {
+        let _ = with_current(agent, |local| local.drawn_interval = budget.interval());
+    }
 }
 
 /// Until the next call with `false`, the current thread's location does not change: its stack is walked once.
@@ -187,6 +212,10 @@ struct FrameSite {
 
 impl HooklessThread {
     fn new(agent: CountingParts<'static>) -> HooklessThread {
+        let interval = match &agent.core.budget {
+            Some(budget) => budget.earlier_interval(),
+            None => agent.core.sampling_interval().unwrap_or(0),
+        };
         HooklessThread {
             run: agent.core.run,
             agent,
@@ -198,6 +227,8 @@ impl HooklessThread {
             countdown: agent.core.verify.begin_shared(),
             walk_reuse: WalkReuse::EachTime,
             has_sampled: false,
+            sample_interval: interval,
+            drawn_interval: interval,
         }
     }
 
@@ -563,9 +594,12 @@ impl HooklessThread {
         size: u64,
     ) -> Option<()> {
         let agent = self.agent;
-        let interval = agent.core.sampling_interval().unwrap_or(0);
+        let interval = self.sample_interval;
         let counters = self.find_or_add_counters(env, thread)?;
         samples::add_sample(agent, counters, number, (size, interval));
+        if let Some(budget) = &agent.core.budget {
+            samples::add_variance(agent, budget, counters, number, (size, interval));
+        }
         Some(())
     }
 

@@ -5,6 +5,8 @@
 //! therefore `1 − e^(−size/interval)`. The sample represents as many objects as the inverse of that probability. The
 //! fraction is carried to the next sample, so sums are right.
 
+use lucce_options::kinds::VARIANCE_UNIT;
+
 /// The remainder of a thread's samples.
 #[derive(Default, Debug)]
 pub struct AllocationWeight {
@@ -25,6 +27,16 @@ impl AllocationWeight {
     }
 }
 
+/// The variance that a sample of `size` bytes adds to the sum of bytes, in units of [`VARIANCE_UNIT`].
+pub fn sample_variance(size: u64, interval: u32) -> u64 {
+    if interval == 0 || size == 0 {
+        return 0;
+    }
+    let rest = (-(size as f64) / f64::from(interval)).exp();
+    let weight = size as f64 / (1.0 - rest);
+    (weight * weight * rest / VARIANCE_UNIT).round() as u64
+}
+
 #[cfg(test)]
 mod allocation_weight_tests {
     use super::*;
@@ -32,6 +44,16 @@ mod allocation_weight_tests {
     #[test]
     fn each_allocation_has_weight_one_when_all_are_sampled() {
         assert_eq!(AllocationWeight::default().count_objects(16, 0), 1);
+    }
+
+    /// The mean of n draws with probability p is Poisson's for small p: each sample adds the square of its weight.
+    #[test]
+    fn a_small_object_adds_the_square_of_the_interval() {
+        let square = (512.0 * 1024.0_f64).powi(2) / VARIANCE_UNIT;
+        let variance = sample_variance(16, 512 << 10) as f64;
+        assert!((variance / square - 1.0).abs() < 1e-4, "{variance}");
+        assert_eq!(sample_variance(1 << 30, 1 << 10), 0);
+        assert_eq!(sample_variance(16, 0), 0);
     }
 
     #[test]

@@ -34,6 +34,9 @@ pub fn finish_recording(agent: &Agent) {
     for source in events::wanted_sources(&agent.core.options.hooked_events()) {
         events::disable_source(agent.core.jvmti, source);
     }
+    if let Some(budget) = &agent.core.budget {
+        budget.finish();
+    }
     let counted = EventTotals::count_events(agent);
     let numbers = count_context_numbers(agent, ContextNumberScope::Allocations);
     let lost = count_dropped_events(agent);
@@ -206,7 +209,11 @@ impl RunSummary {
         } = self;
         let allocations = counted.allocations;
         let mut parts = Vec::new();
-        if let Some(bytes) = agent.core.sampling_interval() {
+        if agent.core.budget.is_some() {
+            parts.push(format!(
+                "about {allocations} allocations under {numbers} context numbers, from samples"
+            ));
+        } else if let Some(bytes) = agent.core.sampling_interval() {
             parts.push(format!(
                 "about {allocations} allocations under {numbers} context numbers, from a sample every {bytes} bytes"
             ));

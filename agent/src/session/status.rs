@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use lucce_control::json::ReplyObject;
 use lucce_tracelog::LogFullCause;
 
-use crate::core::EventStreamer;
+use crate::core::{EventStreamer, SampleBudget};
 use crate::options::kind_names;
 use crate::registry::file_state::FileState;
 use crate::session::Agent;
@@ -35,7 +35,8 @@ fn status_json(agent: &Agent, uptime: u64) -> String {
     let reply = ReplyObject::default()
         .with_text("lucce", env!("CARGO_PKG_VERSION"))
         .with_raw("attached", agent.core.is_attached());
-    let reply = match agent.core.sampling_interval() {
+    let budgeted = agent.core.budget.as_ref().map(SampleBudget::interval);
+    let reply = match budgeted.or(agent.core.sampling_interval()) {
         Some(bytes) => reply.with_raw("sampled_bytes", bytes),
         None => reply,
     };

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use lucce_decoder::escape::EscapedText;
 use lucce_decoder::{
-    ALLOC, KindTotal, Profile, RunInterval, explain_sample_bias, read_counting_delay,
-    read_recorded_options, read_sampled_bytes, summarize_bursts,
+    ALLOC, KindTotal, Profile, RunInterval, describe_sampling, explain_sample_bias,
+    read_counting_delay, read_recorded_options, read_sampled_bytes, summarize_bursts,
 };
 use lucce_options::kinds::{ALL, EventKindInfo, EventKindSet, OBJECTS};
 use lucce_options::{AllocationSampling, ControlMode, RecordingOptions};
@@ -28,6 +28,9 @@ pub struct RunFacts {
     interrupted: Option<String>,
     /// The sampling interval in bytes, if allocations are estimated from samples.
     sampled_bytes: Option<u64>,
+    /// The sampling in words.
+    #[serde(skip)]
+    sampling: Option<String>,
     /// A known bias of the samples.
     #[serde(skip_serializing_if = "Option::is_none")]
     sample_bias: Option<&'static str>,
@@ -104,6 +107,7 @@ impl RunFacts {
             lost: profile.dropped_events(),
             interrupted: interrupted.cloned(),
             sampled_bytes: read_sampled_bytes(profile),
+            sampling: describe_sampling(profile),
             sample_bias: explain_sample_bias(profile),
             damage: profile.damage.as_ref().map(ToString::to_string),
             kinds: profile.counted_kinds(),
@@ -147,9 +151,8 @@ impl RunFacts {
         if let Some(reason) = &self.interrupted {
             add(RemarkSeverity::Note, EscapedText(reason).to_string());
         }
-        if let Some(bytes) = self.sampling_interval(kind) {
-            let bytes = format_plural(bytes, "byte");
-            let text = format!("estimated from samples, one for {bytes} on average");
+        if let Some(sampling) = self.sampling.as_ref().filter(|_| ALLOC.is_kind(kind)) {
+            let text = format!("estimated from samples, {sampling}");
             add(RemarkSeverity::Note, text);
             if let Some(bias) = self.sample_bias {
                 add(RemarkSeverity::Note, bias.to_owned());
@@ -345,6 +348,7 @@ mod run_facts_tests {
             lost: 0,
             interrupted: None,
             sampled_bytes: None,
+            sampling: None,
             sample_bias: None,
             damage: None,
             kinds: vec![KindTotal {

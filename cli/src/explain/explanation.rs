@@ -3,7 +3,9 @@
 use std::io::{self, Write};
 
 use lucce_decoder::escape::{EscapedLine, EscapedText};
-use lucce_decoder::{ALLOC, FrameDisplay, Profile, StackFrame, read_sampled_bytes, shorten_trace};
+use lucce_decoder::{
+    ALLOC, FrameDisplay, Profile, StackFrame, describe_sampling, read_sampled_bytes, shorten_trace,
+};
 use serde::Serialize;
 
 use super::detectors::DETECTORS;
@@ -38,6 +40,9 @@ pub struct Explanation<'f> {
     /// The sampling interval in bytes, if counts of allocations are estimated.
     #[serde(skip_serializing_if = "Option::is_none")]
     sampled_bytes: Option<u64>,
+    /// The sampling in words.
+    #[serde(skip)]
+    sampling: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -113,6 +118,7 @@ pub fn explain_run<'f>(
         open_leaks: None,
         has_no_events: !run.has_events(),
         sampled_bytes: read_sampled_bytes(profile),
+        sampling: describe_sampling(profile),
     }
 }
 
@@ -223,10 +229,9 @@ impl Explanation<'_> {
                 kinds.join("+")
             ));
         }
-        if let Some(bytes) = self.sampled_bytes {
+        if let Some(sampling) = &self.sampling {
             lines.push(format!(
-                "counts of allocations are estimated from samples, one every {} bytes",
-                crate::output::grouped(bytes)
+                "counts of allocations are estimated from samples, {sampling}"
             ));
         }
         lines

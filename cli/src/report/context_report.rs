@@ -5,15 +5,13 @@ use std::io::{self, Write};
 
 use lucce_decoder::escape::EscapedText;
 use lucce_decoder::{
-    ALLOC, AllocationAmount, AllocationCoverage, BurstSummary, ContextList, CountingDelay,
-    KindTotal, LEAK, Measure, Profile, explain_sample_bias, has_array_sizes, read_counting_delay,
-    read_sampled_bytes, summarize_bursts,
+    ALLOC, AllocationAmount, AllocationCoverage, BudgetSummary, BurstSummary, ContextList, CountingDelay, EstimateError, KindTotal, LEAK, Measure, Profile, describe_sampling, explain_sample_bias, has_array_sizes, read_counting_delay, read_sampled_bytes, summarize_budget, summarize_bursts,
 };
 use lucce_options::kinds::{NO_SURVIVAL, UNFOLLOWED_SAMPLES};
 use serde::Serialize;
 
 use super::defined_classes::DefinedClasses;
-use super::heap_column::{HeapTotals, format_estimate, format_survival};
+use super::heap_column::{HeapTotals, format_error, format_estimate, format_survival};
 use super::listing::ContextRows;
 use super::living_memory::LivingMemoryReport;
 use super::living_threads::LivingThreads;
@@ -57,12 +55,18 @@ pub(super) struct ContextReport<'r> {
     /// Number of events without a frame of the selected classes.
     pub(super) outside: u64,
     pub(super) skipped: SkippedCounts,
+    /// Set if the agent chose what to record by its cost.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) budget: Option<BudgetSummary>,
     /// The sampling interval in bytes, if counts are estimated from samples.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) sampled_bytes: Option<u64>,
     /// A known bias of this JVM's samples.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) sample_bias: Option<&'static str>,
+    /// The error of the totals, if they are estimated from samples.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) total_error: Option<EstimateError>,
     /// What reached the heap, if it was sampled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) heap: Option<HeapTotals>,
@@ -156,8 +160,10 @@ impl<'r> ContextReport<'r> {
             delay: read_counting_delay(profile),
             outside: contexts.outside,
             skipped: SkippedCounts { classes, methods },
+            budget: summarize_budget(profile),
             sampled_bytes: read_sampled_bytes(profile).filter(|_| ALLOC.is_kind(&kind.name)),
             sample_bias: explain_sample_bias(profile).filter(|_| ALLOC.is_kind(&kind.name)),
+            total_error: None,
             heap: None,
             idle: None,
             holders: None,
@@ -254,6 +260,9 @@ impl<'r> ContextReport<'r> {
                 writeln!(out, "survival: {parts}, {old} (--sort survive)")?;
             }
         }
+        if let Some(budget) = &self.budget {
+            writeln!(out, "budget: {budget}")?;
+        }
         if let Some(coverage) = &self.coverage {
             writeln!(out, "counted: {coverage}")?;
         }
@@ -334,11 +343,19 @@ impl<'r> ContextReport<'r> {
                 format_plural(count, "allocation")
             )?;
         }
-        if let Some(bytes) = self.sampled_bytes {
-            let bytes = grouped(bytes);
+        let sampling = describe_sampling(profile).filter(|_| self.sampled_bytes.is_some());
+        if let Some(sampling) = sampling {
+            let bias = match self.sample_bias {
+                Some(_) => ", with what this JVM samples too rarely",
+                None => "",
+            };
+            let total = self.total_error.map_or_else(String::new, |error| {
+                let error = format_error(error.error_bytes, self.totals.value);
+                format!("; the total is {error}, parts are less exact")
+            });
             writeln!(
                 out,
-                "note: estimated from samples, one every {bytes} bytes on average"
+                "note: estimated from samples, {sampling}{total}; ±: 95 of 100 estimates are within{bias}"
             )?;
         }
         if let Some(heap) = &self.heap {

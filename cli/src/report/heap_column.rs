@@ -1,8 +1,7 @@
 //! The column "on the heap": what of counted allocations reached the heap (agent option `events=alloc+heap`).
 
 use lucce_decoder::{
-    ALLOC, EventContext, HeapAmount, HeapEstimates, Measure, Profile, SurvivalAmount,
-    list_sampled_contexts, read_heap_interval,
+    ALLOC, EstimateError, EventContext, HEAP, HeapAmount, HeapEstimates, Measure, Profile, SampleErrors, SurvivalAmount, list_sampled_contexts, read_heap_interval,
 };
 use lucce_options::kinds::SURVIVED_COLLECTIONS;
 use serde::Serialize;
@@ -50,6 +49,8 @@ pub struct RowOrder<'r> {
     pub profile: &'r Profile,
     pub measure: Measure,
     pub heap: Option<&'r HeapColumn>,
+    /// If counts are estimated from samples.
+    pub errors: Option<&'r SampleErrors>,
     by_samples: Option<SampleOrder>,
 }
 
@@ -79,12 +80,26 @@ impl<'r> RowOrder<'r> {
             profile,
             measure,
             heap,
+            errors: None,
             by_samples: match sort {
                 Some(SortArg::Heap) => Some(SampleOrder::Heap),
                 Some(SortArg::Survive) => Some(SampleOrder::Old),
                 _ => None,
             },
         }
+    }
+
+    /// The same order of rows that have errors.
+    pub fn with_errors(self, errors: Option<&'r SampleErrors>) -> RowOrder<'r> {
+        RowOrder { errors, ..self }
+    }
+
+    /// The error of a sum of contexts, if it is estimated from samples.
+    pub fn sum_error<'c>(
+        &self,
+        contexts: impl Iterator<Item = &'c EventContext> + Clone,
+    ) -> Option<EstimateError> {
+        Some(self.errors?.context_error(contexts))
     }
 
     /// What reached the heap, if it was sampled.
@@ -171,10 +186,15 @@ pub fn format_survival(survival: &SurvivalAmount, bytes: u64) -> String {
 
 /// `12.3 MB ±4%`
 pub fn format_estimate(amount: &HeapAmount) -> String {
-    let error = percent_of(amount.error_bytes, amount.bytes);
     let bytes = format_amount(amount.bytes as f64, "bytes");
+    format!("{bytes} {}", format_error(amount.error_bytes, amount.bytes))
+}
+
+/// `±4%`: an error as a percentage of its estimate.
+pub fn format_error(error: u64, estimate: u64) -> String {
+    let error = percent_of(error, estimate);
     match error < 1.0 {
-        true => format!("{bytes} ±{error:.1}%"),
-        false => format!("{bytes} ±{error:.0}%"),
+        true => format!("±{error:.1}%"),
+        false => format!("±{error:.0}%"),
     }
 }

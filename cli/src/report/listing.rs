@@ -6,8 +6,8 @@ use std::io::{self, Write};
 use lucce_contentid::StackId;
 use lucce_decoder::escape::EscapedText;
 use lucce_decoder::{
-    ContextId, EventContext, FrameDisplay, FrameList, HeapAmount, KindTotal, Profile,
-    SubmissionIndex, TraceId, TraceTree, index_submissions,
+    ContextId, EstimateError, EventContext, FrameDisplay, FrameList, HeapAmount, KindTotal,
+    Profile, SubmissionIndex, TraceId, TraceTree, index_submissions,
 };
 use serde::{Serialize, Serializer};
 
@@ -18,7 +18,7 @@ use crate::thread_start::ThreadStartTraces;
 use crate::threshold::estimate_frame_bytes;
 
 use super::ReportArgs;
-use super::heap_column::{RowOrder, format_heap};
+use super::heap_column::{RowOrder, format_error, format_heap};
 use super::totals::{format_longest, format_value, value_in_bytes};
 
 /// The durations of contexts whose bytes are listed: another kind in the log has them under the same context ids.
@@ -71,6 +71,9 @@ pub struct ContextRow<'r> {
     /// What reached the heap, if it was sampled.
     #[serde(skip_serializing_if = "Option::is_none")]
     heap: Option<HeapAmount>,
+    /// The error, if the row is estimated from samples.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    error: Option<EstimateError>,
     /// Percentage of the sort key's total.
     share: f64,
     /// Whose percentage it is, if that is not the value's.
@@ -142,6 +145,7 @@ impl<'r> ContextRows<'r> {
                 longest: (context.longest > 0).then_some(context.longest),
                 nanos: self.times.get(&key).copied(),
                 heap: self.order.heap_amount(context),
+                error: self.order.sum_error(std::iter::once(*context)),
                 share: percent_of(self.order.amount(context), self.whole),
                 share_of: self.order.share_of(context.value),
                 frames: self.traces.list_frames(*trace, usize::MAX),
@@ -186,7 +190,12 @@ impl ContextRow<'_> {
             format_amount(nanos as f64, "ns") + "  "
         });
         let with_space = |text: Option<String>| text.map_or_else(String::new, |text| text + "  ");
-        let value = with_space(format_value(self.value, unit, self.amounts))
+        let error = self
+            .error
+            .map(|error| format_error(error.error_bytes, self.value));
+        let value = format_value(self.value, unit, self.amounts);
+        let value = [value, error].into_iter().flatten().collect::<Vec<_>>();
+        let value = with_space((!value.is_empty()).then(|| value.join(" ")))
             + &with_space(format_longest(self.longest, unit))
             + &nanos
             + &with_space(self.heap.as_ref().map(format_heap));

@@ -25,9 +25,10 @@ use std::path::PathBuf;
 
 use lucce_decoder::{
     ALLOC, AllocationAmount, ContextFocus, ContextList, EventContext, FrameDisplay, GroupBy, HEAP,
-    KindDescriptor, KindTotal, Measure, MergedCounter, MergedProfile, Profile, compute_coverage,
-    has_requests, has_survival, list_defined_classes, list_living_memory, list_lock_pairs,
-    list_recorded_kinds, list_started_threads, read_heap_interval, select_own_kinds,
+    KindDescriptor, KindTotal, Measure, MergedCounter, MergedProfile, Profile, SampleErrors,
+    compute_coverage, has_requests, has_survival, list_defined_classes, list_living_memory,
+    list_lock_pairs, list_recorded_kinds, list_started_threads, read_heap_interval,
+    select_own_kinds,
 };
 use lucce_options::kinds::{CLASSES, LOCK_WAITS, NATIVE_MEMORY, SURVIVE, THREAD};
 
@@ -226,13 +227,16 @@ impl<'r> ReportRequest<'r> {
         let (args, profile, kind) = (self.args, self.profile, self.kind);
         let (mut contexts, idle, value) = self.select_contexts(kind, &self.filter);
         let heap = HeapColumn::read(self, &contexts.list);
+        let errors = self.read_sample_errors();
         let order = RowOrder::new(profile, (args.order.sort, value), heap.as_ref());
+        let order = order.with_errors(errors.as_ref());
         if order.heap.is_some() {
             let largest_first =
                 |context: &EventContext| (Reverse(order.amount(context)), context.id);
             contexts.list.sort_by_cached_key(largest_first);
         }
         let totals = ReportTotals::sum_contexts(kind, contexts.list.iter());
+        let total_error = order.sum_error(contexts.list.iter());
         let idle = ReportTotals::sum_contexts(kind, idle.list.iter());
         let heap_totals = heap.as_ref().map(HeapTotals::new);
         let all_heap = heap_totals.as_ref().map(|heap| heap.total);
@@ -251,6 +255,7 @@ impl<'r> ReportRequest<'r> {
                     let body = ReportBody::Overview(overview);
                     let mut report = ContextReport::new(profile, &contexts, kind, (totals, body));
                     report.heap = heap_totals;
+                    report.total_error = total_error;
                     return self.print_report(report, &contexts, idle);
                 }
                 let by = (whole, order);
@@ -259,6 +264,7 @@ impl<'r> ReportRequest<'r> {
                 let mut report = ContextReport::new(profile, &contexts, kind, (totals, body));
                 report.sorted_by = value;
                 report.heap = heap_totals;
+                report.total_error = total_error;
                 return self.print_report(report, &contexts, idle);
             }
         }
@@ -276,6 +282,7 @@ impl<'r> ReportRequest<'r> {
         let mut report = ContextReport::new(profile, &contexts, kind, (totals, body));
         report.sorted_by = value;
         report.heap = heap_totals;
+        report.total_error = total_error;
         report.lacks_own_code = lacks_own_code;
         self.print_report(report, &contexts, idle)
     }
@@ -406,8 +413,20 @@ impl<'r> ReportRequest<'r> {
             SumLayout::Table(by) => ReportBody::Sums(sum_table::SumTable::new(&summed, args, by)),
             SumLayout::Tree(by) => ReportBody::Tree(tree::ReportTree::new(&summed, args, by)),
         };
-        let report = ContextReport::new(profile, &left_out, kind, (totals, body));
+        let mut report = ContextReport::new(profile, &left_out, kind, (totals, body));
+        report.total_error = self.read_sample_errors().map(|errors| {
+            let rows = joined.filter_counters(0, |row| summed.is_wanted(row));
+            let rows: Vec<_> = rows.map(|row| (row.id, row.count, row.value)).collect();
+            errors.counter_error(rows.into_iter())
+        });
         self.print_report(report, &left_out, idle)
+    }
+
+    /// The errors of the events, if they are sampled.
+    fn read_sample_errors(&self) -> Option<SampleErrors> {
+        let is_sampled = ALLOC.is_kind(&self.kind.name) && !self.args.counted.stream;
+        let errors = is_sampled.then(|| SampleErrors::read(self.profile));
+        errors.flatten()
     }
 
     /// Prints a report. `contexts`: what was left out, and damage.

@@ -16,7 +16,7 @@ use crate::output::{format_plural, percent_of};
 use crate::style::TerminalStyle;
 
 use super::ReportArgs;
-use super::heap_column::{RowOrder, format_heap};
+use super::heap_column::{RowOrder, format_error, format_heap};
 use super::own_lines::OwnLines;
 use super::totals::{ReportTotals, format_value};
 
@@ -148,9 +148,14 @@ fn build_rows(
         let ReportTotals { count, value, .. } = row.totals;
         let heap = row.heap.as_ref();
         let heap = heap.map_or_else(String::new, |heap| format!("{}  ", format_heap(heap)));
+        let error = row
+            .error
+            .map(|error| format_error(error.error_bytes, value));
+        let error = error.map_or_else(String::new, |error| format!(" {error}"));
         OverviewRow {
             share: percent_of(order.select_amount(value, count, row.heap), whole),
             amount: format_value(value, &kind.unit, amounts)
+                .map(|text| text + &error)
                 .unwrap_or_else(|| amounts.format_count(count)),
             frame: row.frame.clone(),
             events: heap + &row.format_types(&kind.unit, amounts),

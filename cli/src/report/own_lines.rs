@@ -14,9 +14,9 @@ use std::io::{self, Write};
 
 use lucce_contentid::StackId;
 use lucce_decoder::{
-    ContextFocus, EventContext, FrameDisplay, HeapAmount, KindTotal, MIN_TRACE_LINES, Profile,
-    StackFrame, SubmissionIndex, TraceId, TraceTree, find_sample_role, index_submissions,
-    shorten_trace,
+    ContextFocus, EstimateError, EventContext, FrameDisplay, HeapAmount, KindTotal,
+    MIN_TRACE_LINES, Profile, StackFrame, SubmissionIndex, TraceId, TraceTree, find_sample_role,
+    index_submissions, shorten_trace,
 };
 
 use crate::amounts::{AmountFormat, format_amount};
@@ -25,7 +25,7 @@ use crate::style::{TerminalStyle, write_trace};
 use crate::thread_start::ThreadStartTraces;
 
 use super::ReportArgs;
-use super::heap_column::{RowOrder, format_heap};
+use super::heap_column::{RowOrder, format_error, format_heap};
 use super::listing::{collect_operation_times, format_events};
 use super::totals::{ReportTotals, format_longest, format_value};
 
@@ -61,6 +61,8 @@ pub struct OwnLine<'r> {
     nanos: u64,
     /// What reached the heap, if it was sampled.
     pub heap: Option<HeapAmount>,
+    /// The error of the bytes, if they are estimated from samples.
+    pub error: Option<EstimateError>,
     /// Number of events by type.
     types: BTreeMap<Option<&'r str>, u64>,
     largest: &'r EventContext,
@@ -107,7 +109,7 @@ impl<'r> OwnLines<'r> {
         let times = collect_operation_times(profile, kind);
         let rows = shown
             .iter()
-            .filter_map(|group| OwnLine::from_contexts(profile, kind, group, &times));
+            .filter_map(|group| OwnLine::from_contexts((profile, &order), kind, group, &times));
         let left = left.iter().flat_map(|(_, group)| &group.exact);
         let foreign = LineContexts::new(foreign, &order);
         OwnLines {
@@ -205,7 +207,11 @@ impl<'r> OwnLines<'r> {
         let share = percent_of(amount, self.whole);
         let share_of = self.order.share_of(value);
         let mut parts = Vec::new();
-        parts.extend(format_value(value, unit, self.amounts));
+        let error = row
+            .error
+            .map(|error| format_error(error.error_bytes, value));
+        let error = error.map_or_else(String::new, |error| format!(" {error}"));
+        parts.extend(format_value(value, unit, self.amounts).map(|text| text + &error));
         parts.extend(format_longest(row.totals.longest, unit));
         if row.nanos > 0 {
             parts.push(format_amount(row.nanos as f64, "ns"));
@@ -299,7 +305,7 @@ impl<'c> LineContexts<'c> {
 impl<'r> OwnLine<'r> {
     /// Sums up contexts.
     fn from_contexts(
-        profile: &'r Profile,
+        (profile, order): (&'r Profile, &RowOrder<'_>),
         kind: &KindTotal,
         (frame, LineContexts { exact, heap, .. }): &(StackFrame, LineContexts<'r>),
         times: &HashMap<(StackId, Option<String>), u64>,
@@ -309,6 +315,7 @@ impl<'r> OwnLine<'r> {
             frame: frame.clone(),
             nanos: 0,
             heap: *heap,
+            error: order.sum_error(exact.iter().copied()),
             types: BTreeMap::new(),
             largest: exact.first()?,
         };

@@ -36,7 +36,7 @@ fn logs() -> tempfile::TempDir {
 }
 
 /// Command, exit code, and why.
-const NOT_JUDGED: [(&str, i32, &str); 9] = [
+const NOT_JUDGED: [(&str, i32, &str); 10] = [
     ("sample.log --base sample.log --through Nope", 2, "Nope"),
     (
         "sample.log --base sample.log --event x",
@@ -50,6 +50,11 @@ const NOT_JUDGED: [(&str, i32, &str); 9] = [
     ),
     ("killed.log --base sample.log", 2, "its end is missing"),
     ("sampled.log --base sample.log", 2, "from samples"),
+    (
+        "sampled.log --base sampled.log",
+        2,
+        "is within their error of ±",
+    ),
     (
         "requests.log --base sample.log",
         2,

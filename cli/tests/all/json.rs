@@ -40,6 +40,7 @@ fn every_field_is_described() {
     lucce_testkit::kinds(&dir.path().join("kinds.log"));
     lucce_testkit::started(&dir.path().join("started.log"));
     lucce_testkit::corrupt(&dir.path().join("corrupt.log"));
+    lucce_testkit::sampled(&dir.path().join("sampled.log"));
     let forms: [&[&str]; 7] = [
         &[],
         &["--min-share", "50"],
@@ -50,7 +51,13 @@ fn every_field_is_described() {
         &["--across-threads"],
     ];
     let mut keys = BTreeSet::new();
-    for log in ["sample.log", "kinds.log", "started.log", "corrupt.log"] {
+    for log in [
+        "sample.log",
+        "kinds.log",
+        "started.log",
+        "corrupt.log",
+        "sampled.log",
+    ] {
         for form in forms {
             let report = report(dir.path(), log, form);
             assert_eq!(report["schema"], "lucce-report");

@@ -23,7 +23,7 @@ const LUCCE_LAB: &str = "{lucce-lab}";
 const ASYNC_PROFILER: &str = "{async-profiler}";
 
 /// Name, description, flags; the first is the baseline.
-const KNOWN: [(&str, &str, &str); 22] = [
+const KNOWN: [(&str, &str, &str); 24] = [
     ("none", "no agent", ""),
     (
         "xshare-off",
@@ -44,6 +44,16 @@ const KNOWN: [(&str, &str, &str); 22] = [
         "alloc",
         "every allocation is counted with its full context",
         "-agentpath:{lucce}=events=alloc,log=warn,out={out}",
+    ),
+    (
+        "budget-5",
+        "allocations are sampled within a budget of 5%",
+        "-agentpath:{lucce}=budget=5%,log=warn,out={out}",
+    ),
+    (
+        "budget-20",
+        "allocations are sampled within a budget of 20%",
+        "-agentpath:{lucce}=budget=20%,log=warn,out={out}",
     ),
     (
         "alloc-app",

@@ -650,6 +650,7 @@ pub fn is_companion_kind(name: &str) -> bool {
         &LOADER_UNLOADS,
         &OPEN_RESOURCES,
         &COLLECTED_RESOURCES,
+        &SAMPLE_ERRORS,
     ];
     companions.iter().any(|kind| kind.is_kind(name))
 }
@@ -664,6 +665,13 @@ pub fn is_supplement_kind(name: &str) -> bool {
         || ALLOCATION_SIZES.is_kind(name)
         || samples.any(|kind| kind.is_kind(name))
 }
+
+/// The errors of sampled allocations, if the sampling interval varies: in each context the number of samples, and the sum of
+/// their variances in units of [`VARIANCE_UNIT`]. Not a kind of events.
+pub static SAMPLE_ERRORS: KindDescriptor = KindDescriptor::named("alloc-error");
+
+/// The unit of variances in [`SAMPLE_ERRORS`]: 256 bytes, squared.
+pub const VARIANCE_UNIT: f64 = 65_536.0;
 
 /// Waiting threads. The VM reports monitors; calls that park a thread have hooks.
 pub static LOCK: EventKindInfo = EventKindInfo {
@@ -840,6 +848,11 @@ impl EventKindSet {
     #[must_use]
     pub fn with_kind(self, kind: &EventKindInfo) -> EventKindSet {
         EventKindSet(self.0 | kind.mask_bit)
+    }
+
+    #[must_use]
+    pub fn without_kind(self, kind: &EventKindInfo) -> EventKindSet {
+        EventKindSet(self.0 & !kind.mask_bit)
     }
 
     /// Returns the kinds that satisfy `holds`.

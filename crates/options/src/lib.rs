@@ -13,6 +13,7 @@ pub mod placeholders;
 pub mod reference;
 pub mod units;
 
+mod budget;
 mod burst;
 mod delay;
 mod entry;
@@ -28,6 +29,7 @@ mod table;
 
 pub use lucce_layout::event_bits as event_mask;
 
+pub use budget::CostBudget;
 pub use burst::BurstOptions;
 pub use delay::StartDelay;
 pub use entry::{

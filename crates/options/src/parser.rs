@@ -37,7 +37,7 @@ impl RecordingOptions {
             check_mode(setting, entry.modes, mode)?;
             entry.apply(&mut options, setting)?;
         }
-        options.complete_events();
+        options.complete_events(mode);
         options.check_combinations(mode)?;
         Ok(options)
     }
@@ -55,7 +55,7 @@ impl RecordingOptions {
                 }
             }
         }
-        options.complete_events();
+        options.complete_events(StartMode::WithJvm);
         options
     }
 

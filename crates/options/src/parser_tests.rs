@@ -372,6 +372,50 @@ fn an_attached_agent_refuses_what_needs_hooks() {
 }
 
 #[test]
+fn a_budget_samples_allocations_without_hooks() {
+    let options = parse("budget=20%").unwrap();
+    assert_eq!(options.events.alloc_interval(), Some(512 << 10));
+    assert!(options.is_hookless() && !options.has_alloc_hooks());
+    let options = parse("events=alloc=64k+exception,budget=5").unwrap();
+    assert_eq!(options.events.alloc_interval(), Some(64 << 10));
+    assert_eq!(options.budget.map(|budget| budget.percent()), Some(5));
+    let attached = parse_attached("budget=5%,alloc=64k").unwrap();
+    assert_eq!(attached.attached_interval(), 64 << 10);
+    let recorded = RecordingOptions::parse_recorded("events=alloc,budget=7%,new=1");
+    assert_eq!(recorded.budget.map(|budget| budget.percent()), Some(7));
+}
+
+#[test]
+fn a_budget_is_refused_with_the_reason_where_it_cannot_be_kept() {
+    for (bad, why) in [
+        ("budget=26%", "expected 1% to 25%, which samples keep to"),
+        ("budget=0", "a percentage from 1% to 25%"),
+        ("budget=+5", "a percentage from 1% to 25%"),
+        ("budget=lots", "a percentage from 1% to 25%"),
+        ("budget=5%,events=exception", "events= has no alloc"),
+        ("budget=5%,events=none", "events= has no alloc"),
+        ("budget=5%,events=alloc+leak", "need a fixed one"),
+        ("budget=5%,events=alloc+heap", "need a fixed one"),
+        ("budget=5%,events=alloc+lock", "records without hooks"),
+        ("budget=5%,events=alloc=all", "records without hooks"),
+        ("budget=5%,events=alloc=sizes", "records without hooks"),
+        ("budget=5%,stream=on", "single events"),
+        ("budget=5%,burst=1ms/10ms", "records without hooks"),
+        ("budget=5%,ctl=all", "records without hooks"),
+        ("budget=5%,tracking=lazy", "records without hooks"),
+    ] {
+        let error = error_of(bad);
+        assert!(error.contains(why), "{bad}: {error}");
+    }
+    for bad in ["alloc=all", "events=lock", "events=alloc+leak"] {
+        assert!(
+            parse_attached(&format!("budget=5%,{bad}")).is_err(),
+            "{bad}"
+        );
+    }
+}
+
+#[test]
 fn a_log_s_options_are_read_as_far_as_they_are_known() {
     let options =
         RecordingOptions::parse_recorded("events=lock+io,new=1,verify=often,alloc=64k,tracking");
@@ -450,6 +494,7 @@ fn setting() -> impl Strategy<Value = String> {
         "(include|exclude|only)=[a-z]{1,3}[.][*]([+][*][A-Z]x)?",
         "graph=[a-z]{1,5},encoding=static",
         "cache=(on|off|[a-z]{3,5})",
+        "budget=[1-9]%?",
         "(alloc|tell)=[1-9]{1,3}",
     ]
 }

@@ -8,7 +8,7 @@ use lucce_filter::{ClassFilter, PatternList};
 use crate::kinds::{ALLOC, CALL, EventKindSet, OPEN, REQUEST, THREAD};
 use crate::resources::ResourceRules;
 use crate::selection::EventSelection;
-use crate::{BurstOptions, StartDelay};
+use crate::{BurstOptions, CostBudget, StartDelay};
 
 /// The agent's options, as the user has given them.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -26,6 +26,8 @@ pub struct RecordingOptions {
     pub delay: Option<StartDelay>,
     /// Count in bursts only.
     pub burst: Option<BurstOptions>,
+    /// The cost that the user allows.
+    pub budget: Option<CostBudget>,
     /// Compare every n-th event with the VM's own stack trace; 0: none.
     pub verify: u32,
     /// Largest size of the log in bytes.
@@ -186,6 +188,7 @@ impl RecordingOptions {
             resources: ResourceRules::default(),
             delay: None,
             burst: None,
+            budget: None,
             verify: 0,
             limit: u64::MAX,
             encoding: EncodingChoice::Lucce,
@@ -216,7 +219,13 @@ impl RecordingOptions {
     }
 
     /// Adds the kinds that other options than `events=` ask for.
-    pub(crate) fn complete_events(&mut self) {
+    pub(crate) fn complete_events(&mut self, mode: StartMode) {
+        let counts_each = self.events.has_kind(&ALLOC) && mode == StartMode::WithJvm;
+        if self.budget.is_some() && counts_each && self.events.heap_interval().is_none() {
+            self.events = self
+                .events
+                .with_sampled_allocations(DEFAULT_SAMPLING_INTERVAL);
+        }
         if self.requests {
             let request = EventKindSet::default().with_kind(&REQUEST);
             self.events = self.events.with_kinds(request);

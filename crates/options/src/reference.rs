@@ -139,19 +139,11 @@ fn choices_of(entry: &OptionEntry) -> impl Iterator<Item = &'static OptionChoice
     choices.iter()
 }
 
-/// The summary of a choice, with the names of kinds in place of `{later kinds}` and `{other kinds}`.
+/// The summary of a choice, with the names of kinds in place of `{later kinds}`.
 fn choice_text(choice: &OptionChoice) -> String {
-    let names = |later: bool| {
-        let some = kinds::ALL.iter();
-        let some = some.filter(|kind| kind.can_come_later == later);
-        join_words(
-            &some
-                .map(|kind| format!("`{}`", kind.name))
-                .collect::<Vec<_>>(),
-        )
-    };
-    let text = choice.summary.replace("{later kinds}", &names(true));
-    text.replace("{other kinds}", &names(false))
+    let later = kinds::ALL.iter().filter(|kind| kind.can_come_later);
+    let names: Vec<String> = later.map(|kind| format!("`{}`", kind.name)).collect();
+    choice.summary.replace("{later kinds}", &join_words(&names))
 }
 
 /// The values that need the laboratory's agent.

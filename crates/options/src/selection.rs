@@ -207,6 +207,16 @@ impl EventSelection {
         self.alloc_interval
     }
 
+    /// Samples allocations, one per `interval` bytes, instead of counting each.
+    #[must_use]
+    pub(crate) fn with_sampled_allocations(&self, interval: u32) -> EventSelection {
+        EventSelection {
+            kinds: self.kinds.without_kind(&ALLOC).with_kind(&SAMPLES),
+            alloc_interval: Some(interval),
+            ..self.clone()
+        }
+    }
+
     /// Sampling interval in bytes of what reaches the heap, if it is sampled beside exact counts.
     #[must_use]
     pub fn heap_interval(&self) -> Option<u32> {

@@ -11,13 +11,13 @@ use lucce_filter::PatternList;
 use crate::entry::{
     OptionChoice, OptionConflict, OptionEntry, OptionGroup, OptionModes, OptionText, OptionValue,
 };
-use crate::kinds::REQUEST;
+use crate::kinds::{ALLOC, REQUEST};
 use crate::placeholders::check_placeholders;
 use crate::recording::{
     AllocationSampling, ClassCacheOption, ControlMode, EncodingChoice, InstrumentScope, LogLevel,
     PushOptions, RecordingOptions, TrackingMode,
 };
-use crate::{BurstOptions, EventSelection, OptionError, StartDelay, units};
+use crate::{BurstOptions, CostBudget, EventSelection, OptionError, StartDelay, units};
 
 /// The entry of an option.
 #[must_use]
@@ -39,7 +39,7 @@ const PLAIN: OptionEntry = OptionEntry {
 };
 
 /// All options, in the order of the documents.
-pub static OPTION_TABLE: [OptionEntry; 33] = [
+pub static OPTION_TABLE: [OptionEntry; 34] = [
     OptionEntry {
         name: "events",
         value: OptionValue::Text {
@@ -151,6 +151,67 @@ pub static OPTION_TABLE: [OptionEntry; 33] = [
         details: "Example: `0.2ms/2ms`. Bursts and pauses are at least 50 µs, the period at most a day. Calls are tracked \
                   throughout, so context ids are exact. Counts are not scaled; reports show the counted share of time.",
         group: OptionGroup::Events,
+        ..PLAIN
+    },
+    OptionEntry {
+        name: "budget",
+        value: OptionValue::Text {
+            form: "PERCENT",
+            set: |options, text| {
+                options.budget = Some(CostBudget::parse(text.value)?);
+                Ok(())
+            },
+            get: |options| options.budget.map(CostBudget::to_text),
+        },
+        summary: "CPU time that recording may cost, 1% to 25% of the program's",
+        details: "Allocations are sampled without hooks, [as the load allows](../guide/allocations.md#a-budget); \
+                  `alloc=SIZE` is the first interval.",
+        group: OptionGroup::Events,
+        modes: OptionModes::Both,
+        conflicts: &[
+            OptionConflict {
+                combination: "`budget=` without `alloc`",
+                reason: "",
+                message: "budget= sets the rate of sampled allocations, and events= has no alloc",
+                applies: |options| {
+                    let events = &options.events;
+                    let has_allocations =
+                        events.has_kind(&ALLOC) || events.alloc_interval().is_some();
+                    options.budget.is_some() && !has_allocations
+                },
+            },
+            OptionConflict {
+                combination: "`budget=` with `leak`, `heap` or `survive`",
+                reason: "they need a fixed sampling interval",
+                message: "budget= changes the sampling interval, and events=leak, heap and survive need a fixed one",
+                applies: |options| {
+                    let fixed = options
+                        .events
+                        .leak_interval()
+                        .or(options.events.heap_interval());
+                    options.budget.is_some() && fixed.is_some()
+                },
+            },
+            OptionConflict {
+                combination: "`budget=` with kinds or options that need hooks",
+                reason: "",
+                message: "budget= records without hooks: leave out the other kinds of events= except exception and \
+                          native, stream=on, burst=, ctl=all, tracking= and encoding=static, or budget=",
+                applies: |options| {
+                    let is_sampled = options.events.alloc_interval().is_some();
+                    options.budget.is_some() && is_sampled && !options.is_hookless()
+                },
+            },
+            OptionConflict {
+                combination: "`budget=` with `alloc=all`",
+                reason: "",
+                message: "budget= samples allocations, and alloc=all counts each",
+                applies: |options| {
+                    options.budget.is_some()
+                        && options.attached_alloc == Some(AllocationSampling::Every)
+                },
+            },
+        ],
         ..PLAIN
     },
     OptionEntry {
@@ -409,8 +470,7 @@ pub static OPTION_TABLE: [OptionEntry; 33] = [
             OptionChoice {
                 name: "auto",
                 summary: "No class gets hooks if the VM itself reports all requested events: `alloc=SIZE`, `leak`, \
-                          `native` and `exception`, alone or together. Each event then asks the VM for its stack; traces, context ids \
-                          and logs are the same. Class data sharing stays on. With any other kind, `ctl=all`, `stream=on`, \
+                          `native` and `exception`, alone or together. Each event then asks the VM for its stack; logs are the same. Class data sharing stays on. With any other kind, `ctl=all`, `stream=on`, \
                           `burst=` or `encoding=static`, classes get hooks.",
                 needs_lab: false,
                 set: |options| set_tracking(options, TrackingMode::Lazy, true),
@@ -505,8 +565,8 @@ pub static OPTION_TABLE: [OptionEntry; 33] = [
             },
             OptionChoice {
                 name: "all",
-                summary: "Every class also gets hooks for kinds that can be switched on later: {later kinds}. {other kinds} can \
-                          only be switched on if the JVM was started with them.",
+                summary: "Every class also gets hooks for kinds that can be switched on later: {later kinds}. Other kinds need \
+                          to be there from the start.",
                 needs_lab: false,
                 set: |options| options.ctl = ControlMode::All,
             },
