@@ -1,6 +1,7 @@
 //! What the whole-system tests stand on: the JDKs, the agent, the command, one run of either.
 
 pub mod cpu_time;
+mod json_rows;
 mod lucce;
 mod run;
 mod setup;
