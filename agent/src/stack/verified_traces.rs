@@ -191,7 +191,11 @@ mod verified_traces_tests {
         traces.forget_all();
         assert_eq!(traces.known_lines(&frames), [None, None]);
         traces.add_lines([(frames[0], 17)].into_iter(), age);
-        assert_eq!(traces.known_lines(&frames), [None, None], "code changed in between");
+        assert_eq!(
+            traces.known_lines(&frames),
+            [None, None],
+            "code changed in between"
+        );
     }
 
     #[test]

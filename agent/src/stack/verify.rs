@@ -159,7 +159,9 @@ fn true_frames(
     // The agent itself redefines its helper class, whose frames are in no trace.
     let read = || {
         let read = raw.iter().zip(&frames).zip(&known);
-        let read = read.filter(|(_, known)| known.is_none()).map(|(read, _)| read);
+        let read = read
+            .filter(|(_, known)| known.is_none())
+            .map(|(read, _)| read);
         read.filter(|(_, frame)| frame.method.kind != MethodKind::Helper)
     };
     if !read().any(|(info, _)| was_replaced(agent, env, info)) {

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use crate::common::{add, check_whole, engine, number, pairs, runs};
 use arrow::array::{ArrayRef, AsArray, RecordBatch, StringArray};
 use arrow::compute::SortOptions;
 use arrow::row::{RowConverter, SortField};
-use crate::common::{add, check_whole, engine, number, pairs, runs};
 use lucce_decoder::ContextId;
 use lucce_fleet::commits::{Commit, CommitLog, DatasetFile, DatasetState};
 use lucce_fleet::compact::{CompactReport, RetentionPolicy, compact_dataset};
