@@ -5,7 +5,10 @@ use std::io::{self, Write};
 
 use lucce_decoder::escape::EscapedText;
 use lucce_decoder::{
-    ALLOC, AllocationAmount, AllocationCoverage, BudgetSummary, BurstSummary, ContextList, CountingDelay, EstimateError, KindTotal, LEAK, Measure, Profile, describe_sampling, explain_sample_bias, has_array_sizes, read_counting_delay, read_sampled_bytes, summarize_budget, summarize_bursts,
+    ALLOC, AllocationAmount, AllocationCoverage, BudgetSummary, BurstSummary, ContextList,
+    CountingDelay, EstimateError, KindTotal, LEAK, Measure, Profile, describe_sampling,
+    explain_sample_bias, has_array_sizes, read_counting_delay, read_sampled_bytes,
+    summarize_budget, summarize_bursts,
 };
 use lucce_options::kinds::{NO_SURVIVAL, UNFOLLOWED_SAMPLES};
 use serde::Serialize;
