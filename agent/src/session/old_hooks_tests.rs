@@ -2,15 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use lucce_bytecode::{
-    ClassFile, ClassPlan, CodeAttribute, EntryHook, HelperMethod, MethodPlan, rewrite,
-};
+use lucce_bytecode::{ClassFile, ClassPlan, EntryHook, HelperMethod, MethodPlan, rewrite};
 use lucce_instrument::helpers::{
     self, ASKING, ENTER, EXIT_VM, FRAMES, HELPER_PREFIX, INHERITED, NOOP, NOOP_ASK, NOOP_ENTER,
-    NOOP_PLAIN, PUBLISH, PUBLISH_HERE, RESTORE,
+    NOOP_PLAIN, PUBLISH,
 };
 use lucce_instrument::inherited::{
-    INHERITED_NOOP, INHERITED_NOOP_ASK, INHERITED_NOOP_ENTER, SLOT_BYTES, inherited_methods,
+    INHERITED_NOOP, INHERITED_NOOP_ASK, INHERITED_NOOP_ENTER, inherited_methods,
 };
 use lucce_instrument::kinds::{self, CALLED_BY_HOOKS};
 use lucce_instrument::{REPLACEMENT_HELPERS, disable_old_hooks};
@@ -171,6 +169,10 @@ fn calls_of_hooks_become_calls_that_do_nothing_and_others_stay() {
 #[test]
 #[cfg(not(feature = "lab"))]
 fn inherited_hooks_do_what_the_helpers_do() {
+    use lucce_bytecode::CodeAttribute;
+    use lucce_instrument::helpers::{PUBLISH_HERE, RESTORE};
+    use lucce_instrument::inherited::SLOT_BYTES;
+
     const GETSTATIC: u8 = 178;
     const LDC2_W: u8 = 20;
     let live = ClassFile::parse(bytes_in_live(FRAMES).unwrap()).unwrap();
