@@ -135,7 +135,7 @@ mod archive_tests {
     use super::*;
     use crate::paths;
 
-    const FILES: [&str; 13] = [
+    const FILES: [&str; 14] = [
         "bin/lucce",
         "lib/liblucce.so",
         "include/lucce.h",
@@ -143,6 +143,7 @@ mod archive_tests {
         "java/lucce-junit-1.jar",
         "java/lucce-logback-1.jar",
         "java/lucce-log4j2-1.jar",
+        "java/lucce-netty-1.jar",
         "LICENSE",
         "NOTICE",
         "sbom.cdx.json",
