@@ -1,8 +1,8 @@
 //! The column "on the heap": what of counted allocations reached the heap (agent option `events=alloc+heap`).
 
 use lucce_decoder::{
-    ALLOC, EstimateError, EventContext, HEAP, HeapAmount, HeapEstimates, Measure, Profile,
-    SampleErrors, SurvivalAmount, list_sampled_contexts, read_heap_interval,
+    ALLOC, EstimateError, EventContext, HeapAmount, HeapEstimates, Measure, Profile, SampleErrors,
+    SurvivalAmount, list_sampled_contexts, read_heap_interval,
 };
 use lucce_options::kinds::SURVIVED_COLLECTIONS;
 use serde::Serialize;
