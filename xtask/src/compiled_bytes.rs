@@ -6,7 +6,6 @@
 
 use lucce_bench::{Metric, Report};
 
-use crate::coverage::CoverageOptions;
 use crate::jdk::{self, Jdk};
 use crate::workloads::{APPS, App};
 use crate::{Outcome, bench, paths};
@@ -15,13 +14,15 @@ use crate::{Outcome, bench, paths};
 const MOST: f64 = 1.01;
 const VARIANTS: &str = "tracking,alloc";
 
+/// Compares the applications that `wants` selects.
+///
 /// # Errors
 /// The VM allocates more with hooks, or an application fails.
-pub fn check(options: &CoverageOptions) -> Outcome {
+pub fn check(wants: impl Fn(&App, &Jdk) -> bool) -> Outcome {
     let mut failed = Vec::new();
     for jdk in jdk::tested()? {
-        let wants = |app: &&App| options.wants_app(app, &jdk);
-        let names: Vec<&str> = APPS.iter().filter(wants).map(|app| app.name).collect();
+        let wanted = APPS.iter().filter(|app| wants(app, &jdk));
+        let names: Vec<&str> = wanted.map(|app| app.name).collect();
         if !names.is_empty() {
             let report = measure(&jdk, &names)?;
             failed.extend(find_excess(&jdk, &report)?);

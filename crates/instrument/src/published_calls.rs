@@ -68,7 +68,11 @@ mod published_calls_tests {
     #[test]
     fn a_call_is_announced_by_the_hook_right_before_it() {
         let inherited = format!("{INHERITED}{}", PUBLISH.name);
-        for (owner, first) in [(FRAMES, PUBLISH.name), ("java/lang/Object", &inherited)] {
+        for (owner, first) in [
+            (FRAMES, PUBLISH.name),
+            (FRAMES, PUBLISH_RARE.name),
+            ("java/lang/Object", &inherited),
+        ] {
             let (count, pool) = pool(owner, first);
             let places = (0..12).filter(|at| is_published_call(&code(10), *at, count, &pool));
             assert_eq!(places.collect::<Vec<_>>(), [5], "{owner}.{first}");

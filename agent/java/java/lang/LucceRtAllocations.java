@@ -22,16 +22,15 @@ public final class LucceRtAllocations {
     /** Bytes of an array's header; {@code referenceShift}: the power of two of a reference's bytes. */
     static int header, headerOfLongs, referenceShift;
 
-    /** Not inlined, as countAllocation: the compilers need time for each method that they inline. */
-    @Hidden @DontInline
+    @Hidden @ForceInline
     public static void countNew(long p, int site) {
-        if (LIVE) countInFrame(p, site, 0, 0);
+        if (LIVE) countAllocation(p, site, 0, 0);
     }
 
     /** For methods without a call before: they do not keep their slot. */
-    @Hidden @DontInline
+    @Hidden @ForceInline
     public static void countNew(int site) {
-        if (LIVE) countInFrame(enter(), site, 0, 0);
+        if (LIVE) countAllocation(enter(), site, 0, 0);
     }
 
     /** In a loop; {@code kept}: see countKeeping. */

@@ -43,12 +43,6 @@ class LucceRtCounting {
      */
     @Hidden @DontInline
     static void countAllocation(long p, int site, long bytes, int returned) {
-        countInFrame(p, site, bytes, returned);
-    }
-
-    /** As countAllocation, for callers that are not inlined themselves. */
-    @Hidden @ForceInline
-    static void countInFrame(long p, int site, long bytes, int returned) {
         int mask = eventMask();
         if ((mask & ALLOC) == 0) return;
         Thread t = Thread.currentThread();

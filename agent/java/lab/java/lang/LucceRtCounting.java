@@ -23,11 +23,6 @@ final class LucceRtCounting extends LucceRtProductCounting {
     }
 
     @Hidden @ForceInline
-    static void countInFrame(long p, int site, long bytes, int returned) {
-        countAllocation(p, site, bytes, returned);
-    }
-
-    @Hidden @ForceInline
     static void countEntry(long p, int site) {
         if (RECORD) recordStep(STEP_ENTERED, p, site);
         LucceRtProductCounting.countEntry(p, site);
