@@ -55,9 +55,13 @@ fn estimates(setup: &Setup, jdk: &Jdk) -> Checked {
             row["class"] == **class && frame["class"] == PROGRAM && frame["line"] == *line
         };
         let of_line: Vec<_> = rows.iter().filter(is_of_line).collect();
-        let sum = |key: &str| of_line.iter().filter_map(|row| row[key].as_u64());
-        let bytes: u64 = sum("bytes").sum();
-        let squares: f64 = sum("error_bytes").map(|error| (error as f64).powi(2)).sum();
+        let list = |key: &str| -> Vec<u64> {
+            let amounts = of_line.iter().filter_map(|row| row[key].as_u64());
+            amounts.collect()
+        };
+        let bytes: u64 = list("bytes").iter().sum();
+        let errors = list("error_bytes");
+        let squares: f64 = errors.iter().map(|error| (*error as f64).powi(2)).sum();
         let (error, off) = (squares.sqrt(), bytes.abs_diff(*truth) as f64);
         lines += 1;
         within += u32::from(off <= error);
