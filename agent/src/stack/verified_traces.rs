@@ -2,7 +2,8 @@
 //!
 //! A number always decodes to one trace. A method and location of the VM map to one line until classes change or are
 //! unloaded. So an event whose number and VM frames were compared before needs no second comparison. A pair is
-//! compared again from time to time nevertheless, because the notice of changed classes is part of what is verified.
+//! compared again from time to time nevertheless, because the notice of changed classes is part of what is verified. The same is
+//! true of each frame's line: traces share most of their frames, and the VM takes long to tell lines.
 //! The table holds hashes of 64 bits: the probability that two of a million different pairs share a hash is below one
 //! in ten million.
 
@@ -18,7 +19,9 @@ use crate::memory::locks::WatchedMutex;
 
 /// Maximum number of entries, 16 MB. A full table is cleared.
 const MOST: usize = 1 << 20;
-/// A pair is compared again at every 32nd occurrence.
+/// Maximum number of lines of frames. A full table is cleared.
+const MOST_LINES: usize = 1 << 16;
+/// A pair is compared again, and a line is read again, at every 32nd occurrence.
 const AGAIN: u8 = 32;
 
 /// A hash of a number and the frames that the VM reported with it.
@@ -47,6 +50,8 @@ pub struct CodeGeneration(u64);
 struct VerifiedTraceState {
     /// Occurrences of each pair since its comparison.
     pairs: FxHashMap<u64, u8>,
+    /// Lines that the VM reported for a method and a location, and their occurrences since.
+    lines: FxHashMap<(usize, i64), (i32, u8)>,
     changes: u64,
 }
 
@@ -85,16 +90,45 @@ impl VerifiedTraces {
         self.lock_state().pairs.remove(&pair.0);
     }
 
-    /// Forgets all pairs, because methods may have new code with other lines, or are unloaded.
+    /// For each frame the line that was read before, unless it is to be read again.
+    pub fn known_lines(&self, frames: &[FrameInfo]) -> Vec<Option<i32>> {
+        let mut state = self.lock_state();
+        let known = |frame: &FrameInfo| {
+            let (line, times) = state.lines.get_mut(&line_key(frame))?;
+            *times = (*times + 1) % AGAIN;
+            (*times > 0).then_some(*line)
+        };
+        frames.iter().map(known).collect()
+    }
+
+    /// Adds lines that the VM reported for frames of code that was never replaced, unless code changed since `age`.
+    pub fn add_lines(&self, lines: impl Iterator<Item = (FrameInfo, i32)>, age: CodeGeneration) {
+        let mut state = self.lock_state();
+        if state.changes != age.0 {
+            return;
+        }
+        if state.lines.len() >= MOST_LINES {
+            state.lines.clear();
+        }
+        let lines = lines.map(|(frame, line)| (line_key(&frame), (line, 0)));
+        state.lines.extend(lines);
+    }
+
+    /// Forgets all pairs and lines, because methods may have new code with other lines, or are unloaded.
     pub fn forget_all(&self) {
         let mut state = self.lock_state();
         state.pairs.clear();
+        state.lines.clear();
         state.changes += 1;
     }
 
     fn lock_state(&self) -> MutexGuard<'_, VerifiedTraceState> {
         self.0.lock()
     }
+}
+
+fn line_key(frame: &FrameInfo) -> (usize, i64) {
+    (frame.method as usize, frame.location)
 }
 
 #[cfg(test)]
@@ -141,6 +175,27 @@ mod verified_traces_tests {
         assert_eq!(compared, 4);
         alike.remove_trace(pair);
         assert!(alike.check_verified(pair).is_err());
+    }
+
+    #[test]
+    fn lines_are_known_until_code_changes_and_read_again_now_and_then() {
+        let traces = VerifiedTraces::default();
+        let frames = frames(&[1, 2]);
+        let age = traces.check_verified(TraceHash(0)).unwrap_err();
+        assert_eq!(traces.known_lines(&frames), [None, None]);
+        traces.add_lines([(frames[0], 17)].into_iter(), age);
+        for _ in 1..AGAIN {
+            assert_eq!(traces.known_lines(&frames), [Some(17), None]);
+        }
+        assert_eq!(traces.known_lines(&frames), [None, None]);
+        traces.forget_all();
+        assert_eq!(traces.known_lines(&frames), [None, None]);
+        traces.add_lines([(frames[0], 17)].into_iter(), age);
+        assert_eq!(
+            traces.known_lines(&frames),
+            [None, None],
+            "code changed in between"
+        );
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Verification: compares the VM's own stack trace with the decoded number, frame by frame.
 //!
-//! Lines are read from the VM at that moment. If the code of a class was replaced, frames may run older code, so
+//! Lines are those that the VM reports; each is read again now and then. If the code of a class was replaced, frames may run older code, so
 //! lines come from a `Throwable` (`throwable_trace`). The comparison uses nothing that traces are made of.
 
 use std::fmt::Write;
@@ -18,7 +18,7 @@ use crate::stack::StackParts;
 use crate::stack::context_scopes;
 use crate::stack::frames::{MethodKind, ResolvedMethod, StackWalk, can_watch, line_at};
 use crate::stack::throwable_trace::{TraceLine, match_lines, read_trace};
-use crate::stack::verified_traces::TraceHash;
+use crate::stack::verified_traces::{CodeGeneration, TraceHash};
 use lucce_jvmti::{FrameInfo, JniEnvironment};
 
 /// Maximum number of mismatches in the log; all are counted.
@@ -33,7 +33,7 @@ struct VerifiedFrame {
     line: i32,
 }
 
-/// A frame as the VM reports it now, with a line that is never cached.
+/// A frame as the VM reports it.
 struct TrueFrame {
     method: Arc<ResolvedMethod>,
     line: i32,
@@ -78,7 +78,7 @@ pub fn compare_frames(
         agent.core.count_compared();
         return;
     };
-    let mut real = true_frames(agent, env, &raw, position);
+    let mut real = true_frames(agent, env, (&raw, age), position);
     real.retain(|frame| frame.method.kind != MethodKind::Helper);
     real.drain(..own.min(real.len()));
     real.retain(|frame| frame.method.kind != MethodKind::Hidden);
@@ -141,32 +141,32 @@ pub fn compare_frames(
     });
 }
 
-/// The frames as the VM reports them now, without any cache. Only names of methods, which never change, and whether
-/// traces show a method come from the verified data. `position`: the innermost frame has another location than the VM
-/// reports.
+/// The frames as the VM reports them, without the agent's cache of frames. Only names of methods, which never change, and
+/// whether traces show a method come from the verified data. `age`: read before the frames' lines. `position`: the innermost
+/// frame has another location than the VM reports.
 fn true_frames(
     agent: StackParts<'_>,
     env: JniEnvironment,
-    raw: &[FrameInfo],
+    (raw, age): (&[FrameInfo], CodeGeneration),
     position: bool,
 ) -> Vec<TrueFrame> {
-    let frame = |info: &FrameInfo| {
-        let method = agent.stack.frames.resolve_method(agent, env, info.method);
-        let line = match agent.core.jvmti.is_native(info.method) {
-            true => NATIVE_LINE,
-            false => {
-                let mut lines = agent.core.jvmti.line_table(info.method);
-                lines.sort_by_key(|(start, _)| *start);
-                line_at(&lines, info.location)
-            }
-        };
-        TrueFrame { method, line }
+    let known = agent.stack.verified_traces.known_lines(raw);
+    let frame = |(info, known): (&FrameInfo, &Option<i32>)| TrueFrame {
+        method: agent.stack.frames.resolve_method(agent, env, info.method),
+        line: known.unwrap_or_else(|| read_line(agent, info)),
     };
-    let mut frames: Vec<TrueFrame> = raw.iter().map(frame).collect();
+    let mut frames: Vec<TrueFrame> = raw.iter().zip(&known).map(frame).collect();
     // The agent itself redefines its helper class, whose frames are in no trace.
-    let shown = raw.iter().zip(&frames);
-    let mut shown = shown.filter(|(_, frame)| frame.method.kind != MethodKind::Helper);
-    if !shown.any(|(info, _)| was_replaced(agent, env, info)) {
+    let read = || {
+        let read = raw.iter().zip(&frames).zip(&known);
+        let read = read
+            .filter(|(_, known)| known.is_none())
+            .map(|(read, _)| read);
+        read.filter(|(_, frame)| frame.method.kind != MethodKind::Helper)
+    };
+    if !read().any(|(info, _)| was_replaced(agent, env, info)) {
+        let lines = read().map(|(info, frame)| (*info, frame.line));
+        agent.stack.verified_traces.add_lines(lines, age);
         return frames;
     }
     // Frames of old code may have other lines than their methods.
@@ -186,6 +186,16 @@ fn true_frames(
         }
     }
     frames
+}
+
+/// The line as the VM reports it now.
+fn read_line(agent: StackParts<'_>, info: &FrameInfo) -> i32 {
+    if agent.core.jvmti.is_native(info.method) {
+        return NATIVE_LINE;
+    }
+    let mut lines = agent.core.jvmti.line_table(info.method);
+    lines.sort_by_key(|(start, _)| *start);
+    line_at(&lines, info.location)
 }
 
 /// Whether the code of the frame's class was ever replaced.
