@@ -1,17 +1,15 @@
 //! Few files instead of many, and old runs as sums: what is asked before and behind has one answer.
 
-mod common;
-
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use crate::common::{add, check_whole, engine, number, pairs, runs};
 use arrow::array::{ArrayRef, AsArray, RecordBatch, StringArray};
 use arrow::compute::SortOptions;
 use arrow::row::{RowConverter, SortField};
-use common::{add, check_whole, engine, number, pairs, runs};
 use lucce_decoder::ContextId;
 use lucce_fleet::commits::{Commit, CommitLog, DatasetFile, DatasetState};
 use lucce_fleet::compact::{CompactReport, RetentionPolicy, compact_dataset};

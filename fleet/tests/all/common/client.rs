@@ -1,5 +1,4 @@
 //! The service as a process, and a client that sends what it is told to, whether that is a request or not.
-#![allow(dead_code, reason = "each test uses its part")]
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;

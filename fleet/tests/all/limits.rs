@@ -1,7 +1,5 @@
 //! What servers refuse because it would take too long or too much: 408, 503, 504, 507; and that they go on afterwards.
 
-mod common;
-
 use std::fs;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -10,8 +8,8 @@ use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
-use common::add;
-use common::client::{Answer, Served, answer};
+use crate::common::add;
+use crate::common::client::{Answer, Served, answer};
 use lucce_fleet::http::{HttpServer, ServerLimits, ServerMetrics, ServerResponse};
 use lucce_ship::wire::{PartBuilder, PartHeader, RunLabels};
 use lucce_tracelog::RunId;

@@ -1,12 +1,10 @@
 //! Every operation of the OpenAPI description, driven by generated requests: status, kind and shape of each answer are as described.
 
-mod common;
-
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use common::add;
-use common::client::{Answer, Served, quoted};
+use crate::common::add;
+use crate::common::client::{Answer, Served, quoted};
 use lucce_fleet::questions::ALL;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestRng, TestRunner};

@@ -1,11 +1,9 @@
 //! The command: what it prints, refuses and leaves alone.
 
-mod common;
-
 use std::fs;
 use std::path::Path;
 
-use common::{add, engine, lucce_fleet, number, pairs, text};
+use crate::common::{add, engine, lucce_fleet, number, pairs, text};
 use lucce_fleet::ingest::{IngestOutcome, IngestReport};
 use lucce_fleet::questions::ALL;
 
@@ -451,7 +449,7 @@ fn each_request_has_its_bytes_waits_and_exceptions() {
     let dir = tempfile::tempdir().unwrap();
     let log = dir.path().join("received.log");
     lucce_testkit::received(&log);
-    let runs = common::runs(dir.path(), &log, 2);
+    let runs = crate::common::runs(dir.path(), &log, 2);
     let outcomes = add(&dir.path().join("data"), &runs);
     let is_new = |report: &IngestReport| report.outcome == IngestOutcome::New;
     assert!(outcomes.iter().all(is_new), "{outcomes:?}");

@@ -1,7 +1,5 @@
 //! Logs that are sent, through a spool that is opened anew between any two steps, into a dataset.
 
-mod common;
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;

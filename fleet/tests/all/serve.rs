@@ -1,14 +1,12 @@
 //! The decoding service: what it answers, refuses and survives.
 
-mod common;
-
 use std::fs;
 use std::io::Write;
 use std::path::Path;
 use std::thread;
 
-use common::client::{Served, answer, quoted};
-use common::{add, lucce_fleet, other_run, text};
+use crate::common::client::{Served, answer, quoted};
+use crate::common::{add, lucce_fleet, other_run, text};
 use lucce_fleet::questions::ALL;
 use serde_json::json;
 

@@ -1,13 +1,11 @@
 //! What is added is there once and whole: run by run, after crashes, beside other writers.
 
-mod common;
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use common::{add, check_whole, command, engine, lucce_fleet, number, pairs, runs, text};
+use crate::common::{add, check_whole, command, engine, lucce_fleet, number, pairs, runs, text};
 use lucce_decoder::Profile;
 use lucce_fleet::commits::CommitLog;
 use lucce_fleet::engine::{QueryEngine, QueryLimits};

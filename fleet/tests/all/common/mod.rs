@@ -1,5 +1,4 @@
 //! Datasets of the test logs, and questions about them.
-#![allow(dead_code, reason = "each test uses its part")]
 
 use std::collections::BTreeMap;
 use std::fs;

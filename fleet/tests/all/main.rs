@@ -1,0 +1,10 @@
+//! Tests of datasets, of the command and of its servers. They are one program: DataFusion is linked once.
+
+mod collect;
+mod command;
+mod common;
+mod compact;
+mod dataset;
+mod described;
+mod limits;
+mod serve;
