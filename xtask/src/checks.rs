@@ -113,14 +113,14 @@ fn watched() -> Command {
     cargo
 }
 
-/// The graph, and the words that Java code reads. In a target folder of its own: the flag would rebuild everything.
+/// The graph, and the words that Java code reads. In a target folder of its own: the flag would rebuild everything. The tests take
+/// seconds and their dependencies most of a minute, so they are compiled as other tests are.
 pub fn loom() -> Outcome {
     let mut cargo = paths::cargo();
     cargo.env("RUSTFLAGS", "--cfg loom");
     cargo.env("CARGO_TARGET_DIR", paths::target().join("loom"));
     cargo.args([
         "test",
-        "--release",
         "-p",
         "lucce-callgraph",
         "-p",

@@ -40,7 +40,7 @@ pub const APPS: [App; 12] = [
     app("H2Mix", None, 0.1, 0.8),
     app("XalanTransform", None, 0.1, 0.3),
     app("JythonRun", None, 0.1, 0.5),
-    whole(app("JavacCompile", LANG, 0.3, 0.3)),
+    whole(app("JavacCompile", LANG, 0.3, 1.0)),
     whole(app("EclipseCompile", LANG, 0.3, 0.3)),
     app("KotlinCompile", None, 0.1, 0.2),
     whole(app("FopRender", None, 0.1, 0.3)),

@@ -1,6 +1,6 @@
 //! Every interleaving of two threads that learn and read the same tables, within loom's bounds.
 //!
-//! `RUSTFLAGS="--cfg loom" cargo test --release -p lucce-callgraph --lib --test loom`
+//! `RUSTFLAGS="--cfg loom" cargo test -p lucce-callgraph --lib --test loom`
 #![cfg(loom)]
 
 use loom::sync::Arc;

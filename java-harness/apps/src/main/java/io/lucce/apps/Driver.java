@@ -81,6 +81,11 @@ final class Driver {
         return Math.max(1, (int) Math.round(base * size));
     }
 
+    /** So many of {@code all} as a size below 1 says. */
+    int share(int all) {
+        return size < 1 ? Math.max(1, (int) Math.round(all * size)) : all;
+    }
+
     int threads() {
         return threads;
     }

@@ -8,6 +8,7 @@ import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
+import java.util.stream.IntStream;
 import java.util.zip.CRC32;
 import javax.tools.Diagnostic;
 import javax.tools.DiagnosticCollector;
@@ -20,15 +21,23 @@ import javax.tools.SimpleJavaFileObject;
 import javax.tools.StandardJavaFileManager;
 import javax.tools.ToolProvider;
 
-/** Compiles the Java sources below a directory with javac, into memory. */
+/**
+ * Compiles the Java sources below a directory with javac, into memory. If the size is below 1, it compiles that share of
+ * them, and finds the other classes on the class path.
+ */
 public final class JavacCompile {
     private final Driver driver;
     private final List<Path> files;
 
     private JavacCompile(Driver driver) {
         this.driver = driver;
-        files = Driver.files(driver.directory(), ".java").stream()
+        List<Path> all = Driver.files(driver.directory(), ".java").stream()
                 .filter(file -> !file.endsWith("module-info.java"))
+                .toList();
+        int share = driver.share(all.size());
+        // From all packages.
+        files = IntStream.range(0, share)
+                .mapToObj(at -> all.get((int) ((long) at * all.size() / share)))
                 .toList();
     }
 
