@@ -1,13 +1,14 @@
 //! What the whole-system tests stand on: the JDKs, the agent, the command, one run of either.
 
 pub mod cpu_time;
+mod json_rows;
 mod lucce;
 mod run;
 mod setup;
 mod times;
 
 pub use lucce::{Lucce, head_and_tail};
-pub use run::{Ended, Java, LAB_OPTIONS};
+pub use run::{Ended, Java, LAB_OPTIONS, PATIENCE};
 pub use setup::{Jdk, Setup};
 pub use times::Times;
 

@@ -1,12 +1,13 @@
 //! The `lucce` command.
 
 use std::ffi::OsStr;
-use std::io::{self, Read, Write};
+use std::io::{self, BufReader, Read, Write};
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, ChildStdout, Command, ExitStatus, Output, Stdio};
 
 use serde_json::Value;
 
+use crate::json_rows::read_rows;
 use crate::{Checked, Setup, cpu_time, ensure};
 
 #[derive(Clone, Copy)]
@@ -32,6 +33,27 @@ impl<'a> Lucce<'a> {
         let child = command.spawn();
         let output = child.and_then(wait_with_output);
         output.map_err(|e| format!("cannot start lucce: {e}"))
+    }
+
+    /// Hands over each row of the list `key` in the JSON that it prints. Gives the rest.
+    ///
+    /// # Errors
+    /// It fails, prints no such JSON, or a row is refused.
+    pub fn json_rows(
+        self,
+        args: &[impl AsRef<OsStr>],
+        key: &str,
+        each: &mut dyn FnMut(Value) -> Checked,
+    ) -> Result<Value, String> {
+        let mut command = self.command();
+        command.args(args).stdin(Stdio::null());
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let child = command.spawn();
+        let read = |stdout: ChildStdout| Ok(read_rows(BufReader::new(stdout), key, each));
+        let ended = child.and_then(|child| read_and_wait(child, read));
+        let (rest, stderr, _) = ended.map_err(|e| format!("cannot start lucce: {e}"))?;
+        let errors = String::from_utf8_lossy(&stderr);
+        rest.map_err(|e| format!("no JSON from lucce: {e}\n{errors}"))
     }
 
     /// # Errors
@@ -109,23 +131,37 @@ impl<'a> Lucce<'a> {
 ///
 /// # Errors
 /// Its output cannot be read.
-pub fn wait_with_output(mut child: Child) -> io::Result<Output> {
-    let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
-    let (out, err) = (child.stdout.take(), child.stderr.take());
-    std::thread::scope(|scope| {
-        let reader = scope.spawn(|| err.map_or(Ok(0), |mut err| err.read_to_end(&mut stderr)));
-        let read = out.map_or(Ok(0), |mut out| out.read_to_end(&mut stdout));
-        let other = reader.join();
-        let other = other.unwrap_or_else(|_| Err(io::Error::other("the reader panicked")));
-        let both = read.and(other);
-        both.map(|_| ())
-    })?;
-    let status = cpu_time::wait(&mut child)?;
+pub fn wait_with_output(child: Child) -> io::Result<Output> {
+    let read = |mut out: ChildStdout| {
+        let mut stdout = Vec::new();
+        out.read_to_end(&mut stdout).map(|_| stdout)
+    };
+    let (stdout, stderr, status) = read_and_wait(child, read)?;
     Ok(Output {
         status,
         stdout,
         stderr,
     })
+}
+
+/// Reads standard output by `read`, and gives standard error and the exit code with what was read.
+fn read_and_wait<T>(
+    mut child: Child,
+    read: impl FnOnce(ChildStdout) -> io::Result<T>,
+) -> io::Result<(T, Vec<u8>, ExitStatus)> {
+    let mut stderr = Vec::new();
+    let out = child.stdout.take();
+    let out = out.ok_or_else(|| io::Error::other("its output has no pipe"))?;
+    let err = child.stderr.take();
+    let read = std::thread::scope(|scope| {
+        let reader = scope.spawn(|| err.map_or(Ok(0), |mut err| err.read_to_end(&mut stderr)));
+        let read = read(out);
+        let other = reader.join();
+        let other = other.unwrap_or_else(|_| Err(io::Error::other("the reader panicked")));
+        other.and(read)
+    })?;
+    let status = cpu_time::wait(&mut child)?;
+    Ok((read, stderr, status))
 }
 
 /// Shortens a long text: mismatches come first, the counts last.

@@ -8,6 +8,9 @@ use std::time::{Duration, Instant};
 
 use crate::{Checked, Jdk, Lucce, Setup, cpu_time, ensure};
 
+/// For what takes seconds, on a machine that is busy with other things; only what hangs takes longer.
+pub const PATIENCE: Duration = Duration::from_secs(300);
+
 /// For a JVM that hangs; one that works on a busy machine may take long.
 const LIMIT: Duration = Duration::from_secs(900);
 

@@ -1,9 +1,11 @@
 //! What xtask says in the environment.
 
+use std::collections::BTreeMap;
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Mutex, PoisonError};
 
 /// Where everything is.
 #[derive(Clone, Debug)]
@@ -124,6 +126,27 @@ impl Setup {
         names
             .find(is_asm)
             .ok_or_else(|| format!("no asm in {}", folder.display()))
+    }
+
+    /// A jar that has nothing but a manifest of these lines. It is made once for each name.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub fn manifest_jar(&self, name: &str, lines: &str) -> Result<PathBuf, String> {
+        static MADE: Mutex<BTreeMap<String, PathBuf>> = Mutex::new(BTreeMap::new());
+        let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(jar) = made.get(name) {
+            return Ok(jar.clone());
+        }
+        let folder = self.scratch.join("jars");
+        fs::create_dir_all(&folder).map_err(|e| e.to_string())?;
+        let manifest = folder.join(format!("{name}.manifest"));
+        fs::write(&manifest, lines).map_err(|e| e.to_string())?;
+        let jar = folder.join(format!("{name}.jar"));
+        let mut tool = Command::new(self.jdk().tool("jar"));
+        finish(tool.arg("cfm").arg(&jar).arg(&manifest))?;
+        made.insert(name.to_owned(), jar.clone());
+        Ok(jar)
     }
 
     fn compile_java(&self) -> Result<(), String> {

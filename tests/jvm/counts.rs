@@ -224,13 +224,12 @@ fn compiled(setup: &Setup, jdk: &Jdk) -> Checked {
 /// class initialisers and boxes allocate depends on who comes first.
 fn counted_below(lucce: Lucce, log: &Path, class: &str) -> Result<Counts, String> {
     let log = log.to_string_lossy();
-    let report = lucce.json(&["report", "--json", "--top", "0", &*log])?;
-    let rows = report["contexts"].as_array().ok_or("no contexts")?;
     let mut counts = Counts::new();
-    for row in rows {
+    let args = ["report", "--json", "--top", "0", &*log];
+    lucce.json_rows(&args, "contexts", &mut |row| {
         let frames = row["frames"].as_array().ok_or("no frames")?;
         let Some(frame) = frames.iter().find(|frame| frame["class"] == class) else {
-            continue;
+            return Ok(());
         };
         if let (Some(of), Some(line), Some(count)) = (
             row["class"].as_str(),
@@ -239,7 +238,8 @@ fn counted_below(lucce: Lucce, log: &Path, class: &str) -> Result<Counts, String
         ) {
             *counts.entry((of.to_owned(), line)).or_default() += count;
         }
-    }
+        Ok(())
+    })?;
     counts.retain(|_, count| *count > 300);
     Ok(counts)
 }

@@ -1,9 +1,7 @@
 //! A Java agent puts calls in front of everything that a method does, whichever agent comes first: numbers still
 //! decode to the JVM's own traces.
 
-use std::fs;
 use std::path::PathBuf;
-use std::process::Command;
 
 use lucce_tests::{Checked, Java, Jdk, Setup};
 
@@ -64,10 +62,9 @@ fn check(
             setup.agent.display(),
             java.log().display()
         );
-        fs::create_dir_all(java.folder()).map_err(|e| e.to_string())?;
         let theirs = format!(
             "-javaagent:{}={how}",
-            agent_jar(setup, &java, "Advised")?.display()
+            agent_jar(setup, "Advised")?.display()
         );
         let flags = match ours_first {
             true => [ours, theirs],
@@ -93,11 +90,7 @@ fn check(
 /// an event: changed, it has the VM's own trace for both; what keeps the hooks of before is told, and counted.
 fn disabled(setup: &Setup, jdk: &Jdk, how: &str) -> Checked {
     let java = Java::new(setup, jdk, &format!("disabled-{}-{how}", jdk.version));
-    fs::create_dir_all(java.folder()).map_err(|e| e.to_string())?;
-    let theirs = format!(
-        "-javaagent:{}",
-        agent_jar(setup, &java, "Silenced")?.display()
-    );
+    let theirs = format!("-javaagent:{}", agent_jar(setup, "Silenced")?.display());
     // To fill a constant pool takes 100,000 objects.
     let verify = if how == "full" { 331 } else { 1 };
     let ours = format!("events=alloc,verify={verify}");
@@ -145,11 +138,7 @@ fn changes(setup: &Setup, jdk: &Jdk, (program, how): (&str, &str)) -> Checked {
         jdk,
         &format!("changes-{}-{program}-{how}", jdk.version),
     );
-    fs::create_dir_all(java.folder()).map_err(|e| e.to_string())?;
-    let theirs = format!(
-        "-javaagent:{}={how}",
-        agent_jar(setup, &java, program)?.display()
-    );
+    let theirs = format!("-javaagent:{}={how}", agent_jar(setup, program)?.display());
     let compares = program == "GainsHooks";
     let verify = if compares { "" } else { ",verify=1" };
     let java = java
@@ -170,26 +159,11 @@ fn changes(setup: &Setup, jdk: &Jdk, (program, how): (&str, &str)) -> Checked {
 }
 
 /// Nothing but what says where the agent `class` is, and what it needs.
-pub fn agent_jar(setup: &Setup, java: &Java<'_>, class: &str) -> Result<PathBuf, String> {
-    let (manifest, jar) = (
-        java.folder().join("manifest"),
-        java.folder().join("agent.jar"),
-    );
+pub fn agent_jar(setup: &Setup, class: &str) -> Result<PathBuf, String> {
     let lines = format!(
         "Premain-Class: {class}\nCan-Retransform-Classes: true\nCan-Redefine-Classes: true\nClass-Path: file:{}/\n  file:{}\n",
         setup.classes.display(),
         setup.asm()?.display()
     );
-    fs::write(&manifest, lines).map_err(|e| e.to_string())?;
-    let mut tool = Command::new(setup.jdk().tool("jar"));
-    let made = tool
-        .arg("cfm")
-        .arg(&jar)
-        .arg(&manifest)
-        .output()
-        .map_err(|e| e.to_string())?;
-    match made.status.success() {
-        true => Ok(jar),
-        false => Err(String::from_utf8_lossy(&made.stderr).into_owned()),
-    }
+    setup.manifest_jar(class, &lines)
 }

@@ -4,7 +4,7 @@ use std::process::{Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use lucce_tests::{Checked, Ended, Java, Jdk, Lucce, Setup, ensure};
+use lucce_tests::{Checked, Ended, Java, Jdk, Lucce, PATIENCE, Setup, ensure};
 use serde_json::Value;
 
 use crate::{Test, test};
@@ -302,7 +302,7 @@ fn detached(setup: &Setup, jdk: &Jdk) -> Checked {
         attach(&java, pid, &["events=alloc+leak=16k"])?;
         let started = Instant::now();
         while weak_references(jdk, pid)? < 500 {
-            ensure(started.elapsed() < Duration::from_secs(60), || {
+            ensure(started.elapsed() < PATIENCE, || {
                 "few objects are followed".into()
             })?;
         }
@@ -332,7 +332,7 @@ fn attach(java: &Java, pid: &str, options: &[&str]) -> Checked {
         if output.status.success() {
             return Ok(());
         }
-        ensure(started.elapsed() < Duration::from_secs(20), || {
+        ensure(started.elapsed() < PATIENCE, || {
             String::from_utf8_lossy(&output.stderr).into_owned()
         })?;
     }
@@ -394,7 +394,7 @@ fn watched(lucce: Lucce, process: u32) -> Result<Output, String> {
         let output = command.stdin(Stdio::null()).output();
         let output = output.map_err(|e| format!("cannot start lucce: {e}"))?;
         let early = output.status.code() == Some(2) && output.stdout.is_empty();
-        if !early || started.elapsed() > Duration::from_secs(60) {
+        if !early || started.elapsed() > PATIENCE {
             return Ok(output);
         }
         thread::sleep(Duration::from_millis(50));

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use lucce_tests::{Checked, Ended, Java, Setup, ensure};
+use lucce_tests::{Checked, Ended, Java, PATIENCE, Setup, ensure};
 
 use crate::containers::is_root;
 use crate::running::Running;
@@ -133,8 +133,7 @@ fn killed(setup: &Setup) -> Checked {
     let java = java.agent("events=alloc").main(["Forever"]);
     let mut child = java.spawn()?;
     let started = Instant::now();
-    while !java.printed("stdout").contains("working") && started.elapsed() < Duration::from_secs(60)
-    {
+    while !java.printed("stdout").contains("working") && started.elapsed() < PATIENCE {
         std::thread::sleep(Duration::from_millis(20));
     }
     std::thread::sleep(Duration::from_millis(300));

@@ -5,9 +5,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
-use std::time::Duration;
 
-use lucce_tests::{Checked, Java, Jdk, Setup, ensure};
+use lucce_tests::{Checked, Java, Jdk, PATIENCE, Setup, ensure};
 use serde_json::Value;
 
 use crate::running::Running;
@@ -94,7 +93,7 @@ fn killed(setup: &Setup, jdk: &Jdk) -> Checked {
 /// Libraries whose constructors allocate, loaded while the VM looks for native methods and collects.
 fn loading(setup: &Setup, jdk: &Jdk) -> Checked {
     const COPIES: usize = 60;
-    let java = start(setup, jdk, "loading", &MODES[0]).limit(Duration::from_secs(60));
+    let java = start(setup, jdk, "loading", &MODES[0]).limit(PATIENCE);
     let boot = java.folder().join("boot");
     // Of a run that failed.
     let _ = fs::remove_dir_all(&boot);
@@ -129,7 +128,7 @@ fn loading(setup: &Setup, jdk: &Jdk) -> Checked {
 fn other_allocator(setup: &Setup, jdk: &Jdk) -> Checked {
     let allocator = find_allocator().ok_or("libjemalloc.so.2 is missing: install libjemalloc2")?;
     let library = setup.memory.to_string_lossy();
-    let java = start(setup, jdk, "allocator", &MODES[0]).limit(Duration::from_secs(60));
+    let java = start(setup, jdk, "allocator", &MODES[0]).limit(PATIENCE);
     let java = java.main(["NativeMemory", &library]);
     let mut command = Command::new(jdk.tool("java"));
     command.env("LD_PRELOAD", &allocator);

@@ -1,9 +1,7 @@
 //! Java agents that others wrote, from Maven Central, at work: every number decodes to the JVM's own trace, and no event is
 //! lost.
 
-use std::fs;
 use std::path::PathBuf;
-use std::process::Command;
 
 use lucce_tests::{Checked, Ended, Java, Jdk, Setup, ensure};
 use serde_json::Value;
@@ -127,8 +125,7 @@ pub fn tests(setup: &'static Setup) -> Vec<Test> {
 fn check(setup: &Setup, jdk: &Jdk, way: &Way) -> Checked {
     let folder = format!("real-java-agents-{}-{}", jdk.version, way.name);
     let java = Java::new(setup, jdk, &folder);
-    fs::create_dir_all(java.folder()).map_err(|e| e.to_string())?;
-    let agents = Agents { setup, java: &java };
+    let agents = Agents { setup };
     let mut flags: Vec<String> = Vec::new();
     for agent in way.agents {
         let (name, how) = agent.split_once('=').unwrap_or((agent, ""));
@@ -241,17 +238,17 @@ fn defined_is_counted(report: &Value) -> Checked {
 }
 
 /// Where the agents' jars are.
+#[derive(Clone, Copy)]
 struct Agents<'a> {
     setup: &'a Setup,
-    java: &'a Java<'a>,
 }
 
 impl Agents<'_> {
-    fn folder(&self) -> PathBuf {
+    fn folder(self) -> PathBuf {
         self.setup.harness.join("agents/target")
     }
 
-    fn jar(&self, name: &str) -> Result<PathBuf, String> {
+    fn jar(self, name: &str) -> Result<PathBuf, String> {
         match OWN.iter().find(|own| own.0 == name) {
             Some((_, class, lines)) => self.own(name, class, lines),
             None => Ok(self.folder().join(format!("lib/{name}.jar"))),
@@ -259,24 +256,12 @@ impl Agents<'_> {
     }
 
     /// Nothing but a manifest.
-    fn own(&self, name: &str, class: &str, lines: &str) -> Result<PathBuf, String> {
-        let folder = self.java.folder();
-        let (manifest, jar) = (
-            folder.join(format!("{name}.manifest")),
-            folder.join(format!("{name}.jar")),
-        );
+    fn own(self, name: &str, class: &str, lines: &str) -> Result<PathBuf, String> {
         let target = self.folder();
         let lines = format!(
             "Premain-Class: io.lucce.agents.{class}\nAgent-Class: io.lucce.agents.{class}\n{lines}Class-Path: file:{0}/agents.jar\n  file:{0}/lib/byte-buddy.jar\n",
             target.display()
         );
-        fs::write(&manifest, lines).map_err(|e| e.to_string())?;
-        let mut tool = Command::new(self.setup.jdk().tool("jar"));
-        let made = tool.arg("cfm").arg(&jar).arg(&manifest).output();
-        let made = made.map_err(|e| e.to_string())?;
-        ensure(made.status.success(), || {
-            String::from_utf8_lossy(&made.stderr).into_owned()
-        })?;
-        Ok(jar)
+        self.setup.manifest_jar(name, &lines)
     }
 }

@@ -2,7 +2,6 @@
 //! runs, with hooks and without. And which events `verify=N` compares.
 
 use std::collections::BTreeMap;
-use std::fs;
 
 use lucce_decoder::Profile;
 use lucce_tests::{Checked, Java, Jdk, Setup, ensure};
@@ -53,8 +52,7 @@ fn by_java_agent(setup: &Setup, jdk: &Jdk, (way, options): (&str, &str)) -> Chec
         &format!("agent-{way}"),
         &format!("{options},verify=1"),
     );
-    fs::create_dir_all(java.folder()).map_err(|e| e.to_string())?;
-    let jar = agent_jar(setup, &java, "Replaced")?;
+    let jar = agent_jar(setup, "Replaced")?;
     let java = java.flags([format!("-javaagent:{}", jar.display())]);
     has_same_stacks(&java.main(["Replaced", "agent"]))
 }

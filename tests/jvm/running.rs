@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
-use lucce_tests::{Checked, Java, Jdk, Lucce, Setup, cpu_time, ensure};
+use lucce_tests::{Checked, Java, Jdk, Lucce, PATIENCE, Setup, cpu_time, ensure};
 use serde_json::Value;
 
 /// A JVM that runs until it is told to end.
@@ -95,7 +95,7 @@ impl<'a> Running<'a> {
         what: &str,
         done: impl FnMut(&mut Self) -> Result<bool, String>,
     ) -> Checked {
-        self.until_within(Duration::from_secs(120), what, done)
+        self.until_within(PATIENCE, what, done)
     }
 
     /// Waits at most this long.

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use lucce_tests::{Checked, Setup, ensure};
+use lucce_tests::{Checked, PATIENCE, Setup, ensure};
 
 use crate::running::Running;
 use crate::{Test, test};
@@ -140,14 +140,13 @@ fn screen(setup: &Setup) -> Checked {
     terminal.press("q")?;
     let ended = Instant::now();
     while terminal.shows().is_ok() {
-        ensure(ended.elapsed() < LIMIT, || format!("top {pid} goes on"))?;
+        ensure(ended.elapsed() < PATIENCE, || format!("top {pid} goes on"))?;
         std::thread::sleep(LOOK);
     }
     java.clean();
     Ok(())
 }
 
-const LIMIT: Duration = Duration::from_secs(60);
 const LOOK: Duration = Duration::from_millis(100);
 
 fn copies(folder: &Path) -> Vec<String> {
@@ -210,7 +209,7 @@ impl Terminal {
             if words.iter().all(|word| shown.contains(word)) {
                 return Ok(());
             }
-            ensure(started.elapsed() < LIMIT, || {
+            ensure(started.elapsed() < PATIENCE, || {
                 format!("not {words:?}, but\n{shown}")
             })?;
             std::thread::sleep(LOOK);
