@@ -68,6 +68,8 @@ fn is_log(path: &Path) -> bool {
 
 #[cfg(test)]
 mod process_tests {
+    use std::process::Command;
+
     use super::*;
 
     #[test]
@@ -96,7 +98,9 @@ mod process_tests {
     #[test]
     fn a_process_without_a_log_is_reported() {
         assert!(find_log(u32::MAX).unwrap_err().contains("no process"));
-        let own = find_log(std::process::id()).unwrap_err();
-        assert!(own.contains("has no log open"), "{own}");
+        let mut other = Command::new("sleep").arg("60").spawn().unwrap();
+        let message = find_log(other.id()).unwrap_err();
+        other.kill().and_then(|()| other.wait()).unwrap();
+        assert!(message.contains("has no log open"), "{message}");
     }
 }
