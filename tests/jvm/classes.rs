@@ -37,6 +37,8 @@ pub fn tests(setup: &'static Setup) -> Vec<Test> {
         tests.push(test(name, false, || frames_tell_enough(setup, jdk)));
         let name = format!("classes::{}::lost_entries", jdk.version);
         tests.push(test(name, false, || lost_entries_are_told(setup, jdk)));
+        let name = format!("classes::{}::early", jdk.version);
+        tests.push(test(name, true, || early_classes_run(setup, jdk)));
     }
     tests
 }
@@ -94,6 +96,29 @@ fn frames_tell_enough(setup: &Setup, jdk: &Jdk) -> Checked {
     Ok(())
 }
 
+/// A class of the program's own loader runs before the VM is initialized, and goes on in the same code.
+fn early_classes_run(setup: &Setup, jdk: &Jdk) -> Checked {
+    let java = Java::new(setup, jdk, &format!("classes-{}-early", jdk.version));
+    let java = java
+        .agent("events=alloc,verify=1")
+        .flags(["-Djava.system.class.loader=EarlyLoader"])
+        .main(["EarlyLoader"]);
+    java.run()?.expect(0)?;
+    let log = java.log();
+    java.lucce().check(&log)?;
+    let log = log.to_string_lossy();
+    let wanted = ["--type", ATOMIC_LONG, "--include", "EarlyLoader*"];
+    let report = ["report", "--json", "--top", "0", &log];
+    let report = java.lucce().json(&[&report[..], &wanted].concat())?;
+    // A hundred runs, of which each second one fails. The loader's ten come before the first event.
+    ensure(report["totals"]["count"] == 4 * 100 + 50, || {
+        report.to_string()
+    })?;
+    java.clean();
+    Ok(())
+}
+
+const ATOMIC_LONG: &str = r"java\.util\.concurrent\.atomic\.AtomicLong";
 const UNKNOWN_CALLER: &str = "cannot find the caller of";
 
 /// With `tracking=cct` the frames are not enough: the agent warns once, and `stats` and `check` count.

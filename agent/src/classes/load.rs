@@ -189,6 +189,12 @@ fn decide_instrumentation(
     };
     let mut instrumentations = hooks::analyze_class(class, wants)?;
     set_vm_entered_if_untracked(&is_untracked, class, &mut instrumentations);
+    // Inherited hooks have the code of the live helpers; their calls reach whichever there are.
+    if agent.core.loaders.is_own(loader) && !agent.core.has_live_helpers.load(Ordering::Acquire) {
+        instrumentations
+            .iter_mut()
+            .for_each(MethodInstrumentation::set_all_calls_rare);
+    }
     Ok(instrumentations)
 }
 

@@ -81,6 +81,8 @@ pub struct AgentCore {
     pub hookless: Option<HooklessMode>,
     /// Whether the helper class is live, so that hooks record.
     pub live: AtomicBool,
+    /// Whether every helper class has its live code.
+    pub has_live_helpers: AtomicBool,
     /// The start time of the agent.
     pub started: Instant,
     /// The JNI functions from before brackets were installed.
@@ -182,6 +184,7 @@ impl AgentCore {
             warnings: LoggedWarnings::default(),
             hookless: inputs.hookless,
             live: AtomicBool::new(false),
+            has_live_helpers: AtomicBool::new(false),
             started: Instant::now(),
             jni: AtomicPtr::default(),
             fields: OnceLock::new(),

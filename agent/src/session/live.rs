@@ -82,6 +82,7 @@ pub fn start_live_recording(
         .coverage
         .start_following(agent.thread_parts(), env);
     helper_class::redefine_live_variant(agent, env, helper)?;
+    agent.core.has_live_helpers.store(true, Ordering::Release);
     set_slot_pointer(agent, env);
     start_event_sources(agent, interceptors);
     if (interceptors.tool_calls)(agent, env).is_none() {

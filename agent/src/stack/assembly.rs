@@ -54,9 +54,10 @@ pub fn assembly_context(
     }
     let key = (context, constructor);
     let known = &agent.stack.assembly.known;
-    known.find_or_compute(key, || {
-        find_assembly(agent, key).or_else(|| unknown_assembly(agent))
-    })
+    // Only what is found is remembered: the next look may find more.
+    known
+        .find_or_compute(key, || find_assembly(agent, key))
+        .or_else(|| unknown_assembly(agent))
 }
 
 fn unknown_assembly(agent: StackParts<'_>) -> Option<ContextId> {

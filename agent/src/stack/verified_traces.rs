@@ -2,8 +2,9 @@
 //!
 //! A number always decodes to one trace. A method and location of the VM map to one line until classes change or are
 //! unloaded. So an event whose number and VM frames were compared before needs no second comparison. A pair is
-//! compared again from time to time nevertheless, because the notice of changed classes is part of what is verified. The same is
-//! true of each frame's line: traces share most of their frames, and the VM takes long to tell lines.
+//! compared again from time to time nevertheless, because the notice of changed classes is part of what is verified.
+//! New pairs share most of their frames with others, and the VM takes long to tell lines, so lines are kept for them. Each is
+//! read again from time to time, and each of a pair that is compared again.
 //! The table holds hashes of 64 bits: the probability that two of a million different pairs share a hash is below one
 //! in ten million.
 
@@ -21,7 +22,7 @@ use crate::memory::locks::WatchedMutex;
 const MOST: usize = 1 << 20;
 /// Maximum number of lines of frames. A full table is cleared.
 const MOST_LINES: usize = 1 << 16;
-/// A pair is compared again, and a line is read again, at every 32nd occurrence.
+/// A pair is compared again, and a line of new pairs is read again, at every 32nd occurrence.
 const AGAIN: u8 = 32;
 
 /// A hash of a number and the frames that the VM reported with it.
@@ -42,9 +43,14 @@ impl TraceHash {
     }
 }
 
-/// The number of code changes at the time of a comparison.
+/// A comparison that is due.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct CodeGeneration(u64);
+pub struct DueComparison {
+    /// The number of code changes before it.
+    changes: u64,
+    /// The pair was proven equal before.
+    is_repeated: bool,
+}
 
 #[derive(Default)]
 struct VerifiedTraceState {
@@ -60,23 +66,26 @@ struct VerifiedTraceState {
 pub struct VerifiedTraces(WatchedMutex<VerifiedTraceState>);
 
 impl VerifiedTraces {
-    /// `Ok`: the pair was proven equal. `Err`: the generation to pass to [`VerifiedTraces::add_trace`] after the
-    /// comparison.
-    pub fn check_verified(&self, pair: TraceHash) -> Result<(), CodeGeneration> {
+    /// `Ok`: the pair was proven equal. `Err`: the comparison to pass to [`VerifiedTraces::add_trace`] behind it.
+    pub fn check_verified(&self, pair: TraceHash) -> Result<(), DueComparison> {
         let mut state = self.lock_state();
-        let age = CodeGeneration(state.changes);
-        let times = state.pairs.get_mut(&pair.0).ok_or(age)?;
+        let due = |is_repeated| DueComparison {
+            changes: state.changes,
+            is_repeated,
+        };
+        let (first, again) = (due(false), due(true));
+        let times = state.pairs.get_mut(&pair.0).ok_or(first)?;
         *times += 1;
         match *times < AGAIN {
             true => Ok(()),
-            false => Err(age),
+            false => Err(again),
         }
     }
 
     /// Adds a pair that was proven equal, unless code changed during the comparison.
-    pub fn add_trace(&self, pair: TraceHash, age: CodeGeneration) {
+    pub fn add_trace(&self, pair: TraceHash, due: DueComparison) {
         let mut state = self.lock_state();
-        if state.changes != age.0 {
+        if state.changes != due.changes {
             return;
         }
         if state.pairs.len() >= MOST {
@@ -90,9 +99,12 @@ impl VerifiedTraces {
         self.lock_state().pairs.remove(&pair.0);
     }
 
-    /// For each frame the line that was read before, unless it is to be read again.
-    pub fn known_lines(&self, frames: &[FrameInfo]) -> Vec<Option<i32>> {
+    /// For each frame the line that was read before, unless it is to be read again or code has changed.
+    pub fn known_lines(&self, frames: &[FrameInfo], due: DueComparison) -> Vec<Option<i32>> {
         let mut state = self.lock_state();
+        if due.is_repeated || state.changes != due.changes {
+            return vec![None; frames.len()];
+        }
         let known = |frame: &FrameInfo| {
             let (line, times) = state.lines.get_mut(&line_key(frame))?;
             *times = (*times + 1) % AGAIN;
@@ -101,10 +113,10 @@ impl VerifiedTraces {
         frames.iter().map(known).collect()
     }
 
-    /// Adds lines that the VM reported for frames of code that was never replaced, unless code changed since `age`.
-    pub fn add_lines(&self, lines: impl Iterator<Item = (FrameInfo, i32)>, age: CodeGeneration) {
+    /// Adds lines that the VM reported for frames of code that was never replaced, unless code changed meanwhile.
+    pub fn add_lines(&self, lines: impl Iterator<Item = (FrameInfo, i32)>, due: DueComparison) {
         let mut state = self.lock_state();
-        if state.changes != age.0 {
+        if state.changes != due.changes {
             return;
         }
         if state.lines.len() >= MOST_LINES {
@@ -112,6 +124,14 @@ impl VerifiedTraces {
         }
         let lines = lines.map(|(frame, line)| (line_key(&frame), (line, 0)));
         state.lines.extend(lines);
+    }
+
+    /// Removes lines of frames whose code was replaced.
+    pub fn remove_lines<'f>(&self, frames: impl Iterator<Item = &'f FrameInfo>) {
+        let mut state = self.lock_state();
+        for frame in frames {
+            state.lines.remove(&line_key(frame));
+        }
     }
 
     /// Forgets all pairs and lines, because methods may have new code with other lines, or are unloaded.
@@ -180,22 +200,41 @@ mod verified_traces_tests {
     #[test]
     fn lines_are_known_until_code_changes_and_read_again_now_and_then() {
         let traces = VerifiedTraces::default();
-        let frames = frames(&[1, 2]);
-        let age = traces.check_verified(TraceHash(0)).unwrap_err();
-        assert_eq!(traces.known_lines(&frames), [None, None]);
-        traces.add_lines([(frames[0], 17)].into_iter(), age);
+        let (frames, pair) = (frames(&[1, 2]), TraceHash(0));
+        let due = traces.check_verified(pair).unwrap_err();
+        assert_eq!(traces.known_lines(&frames, due), [None, None]);
+        traces.add_lines([(frames[0], 17)].into_iter(), due);
         for _ in 1..AGAIN {
-            assert_eq!(traces.known_lines(&frames), [Some(17), None]);
+            assert_eq!(traces.known_lines(&frames, due), [Some(17), None]);
         }
-        assert_eq!(traces.known_lines(&frames), [None, None]);
+        assert_eq!(traces.known_lines(&frames, due), [None, None]);
+        assert_eq!(traces.known_lines(&frames, due), [Some(17), None]);
+        traces.remove_lines(frames.iter());
+        assert_eq!(traces.known_lines(&frames, due), [None, None]);
+
+        traces.add_lines([(frames[0], 17)].into_iter(), due);
         traces.forget_all();
-        assert_eq!(traces.known_lines(&frames), [None, None]);
-        traces.add_lines([(frames[0], 17)].into_iter(), age);
-        assert_eq!(
-            traces.known_lines(&frames),
-            [None, None],
-            "code changed in between"
-        );
+        let later = traces.check_verified(pair).unwrap_err();
+        assert_eq!(traces.known_lines(&frames, later), [None, None]);
+        traces.add_lines([(frames[0], 17)].into_iter(), due);
+        let message = "code changed in between";
+        assert_eq!(traces.known_lines(&frames, later), [None; 2], "{message}");
+        traces.add_lines([(frames[0], 18)].into_iter(), later);
+        assert_eq!(traces.known_lines(&frames, due), [None; 2], "{message}");
+        assert_eq!(traces.known_lines(&frames, later), [Some(18), None]);
+    }
+
+    #[test]
+    fn pairs_that_are_compared_again_use_no_known_line() {
+        let traces = VerifiedTraces::default();
+        let (frames, pair) = (frames(&[1]), TraceHash(0));
+        let first = traces.check_verified(pair).unwrap_err();
+        traces.add_lines([(frames[0], 17)].into_iter(), first);
+        traces.add_trace(pair, first);
+        let again = (1..=AGAIN).find_map(|_| traces.check_verified(pair).err());
+        assert_eq!(traces.known_lines(&frames, again.unwrap()), [None]);
+        let other = traces.check_verified(TraceHash(1)).unwrap_err();
+        assert_eq!(traces.known_lines(&frames, other), [Some(17)]);
     }
 
     #[test]

@@ -18,7 +18,7 @@ use crate::stack::StackParts;
 use crate::stack::context_scopes;
 use crate::stack::frames::{MethodKind, ResolvedMethod, StackWalk, can_watch, line_at};
 use crate::stack::throwable_trace::{TraceLine, match_lines, read_trace};
-use crate::stack::verified_traces::{CodeGeneration, TraceHash};
+use crate::stack::verified_traces::{DueComparison, TraceHash};
 use lucce_jvmti::{FrameInfo, JniEnvironment};
 
 /// Maximum number of mismatches in the log; all are counted.
@@ -74,11 +74,11 @@ pub fn compare_frames(
         return;
     };
     let pair = TraceHash::from_frames(number, returned, &raw);
-    let Err(age) = agent.stack.verified_traces.check_verified(pair) else {
+    let Err(due) = agent.stack.verified_traces.check_verified(pair) else {
         agent.core.count_compared();
         return;
     };
-    let mut real = true_frames(agent, env, (&raw, age), position);
+    let mut real = true_frames(agent, env, (&raw, due), position);
     real.retain(|frame| frame.method.kind != MethodKind::Helper);
     real.drain(..own.min(real.len()));
     real.retain(|frame| frame.method.kind != MethodKind::Hidden);
@@ -114,7 +114,7 @@ pub fn compare_frames(
     }
     let at = agent.core.count_compared() + 1;
     if same {
-        agent.stack.verified_traces.add_trace(pair, age);
+        agent.stack.verified_traces.add_trace(pair, due);
         return;
     }
     agent.stack.verified_traces.remove_trace(pair);
@@ -142,20 +142,25 @@ pub fn compare_frames(
 }
 
 /// The frames as the VM reports them, without the agent's cache of frames. Only names of methods, which never change, and
-/// whether traces show a method come from the verified data. `age`: read before the frames' lines. `position`: the innermost
+/// whether traces show a method come from the verified data. `due`: from before the frames' lines are read. `position`: the innermost
 /// frame has another location than the VM reports.
 fn true_frames(
     agent: StackParts<'_>,
     env: JniEnvironment,
-    (raw, age): (&[FrameInfo], CodeGeneration),
+    (raw, due): (&[FrameInfo], DueComparison),
     position: bool,
 ) -> Vec<TrueFrame> {
-    let known = agent.stack.verified_traces.known_lines(raw);
-    let frame = |(info, known): (&FrameInfo, &Option<i32>)| TrueFrame {
-        method: agent.stack.frames.resolve_method(agent, env, info.method),
-        line: known.unwrap_or_else(|| read_line(agent, info)),
-    };
-    let mut frames: Vec<TrueFrame> = raw.iter().zip(&known).map(frame).collect();
+    // Whoever resolves a method notices that its class has changed, so known lines come behind it.
+    let methods = raw
+        .iter()
+        .map(|info| agent.stack.frames.resolve_method(agent, env, info.method));
+    let methods: Vec<_> = methods.collect();
+    let known = agent.stack.verified_traces.known_lines(raw, due);
+    let lines = raw.iter().zip(&known);
+    let lines = lines.map(|(info, known)| known.unwrap_or_else(|| read_line(agent, info)));
+    let frames = methods.into_iter().zip(lines);
+    let frames = frames.map(|(method, line)| TrueFrame { method, line });
+    let mut frames: Vec<TrueFrame> = frames.collect();
     // The agent itself redefines its helper class, whose frames are in no trace.
     let read = || {
         let read = raw.iter().zip(&frames).zip(&known);
@@ -166,9 +171,10 @@ fn true_frames(
     };
     if !read().any(|(info, _)| was_replaced(agent, env, info)) {
         let lines = read().map(|(info, frame)| (*info, frame.line));
-        agent.stack.verified_traces.add_lines(lines, age);
+        agent.stack.verified_traces.add_lines(lines, due);
         return frames;
     }
+    agent.stack.verified_traces.remove_lines(raw.iter());
     // Frames of old code may have other lines than their methods.
     let Some(trace) = read_trace(agent, env) else {
         return frames;

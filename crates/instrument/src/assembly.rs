@@ -88,11 +88,11 @@ pub(crate) fn creates_operator(
     };
     let is_super = |call: &MethodCall<'_>| call.name == "<init>" && call.owner == parent;
     let first = scan.calls.iter().find(|call| is_super(call));
-    // An argument of that call may be such an object too.
+    // An argument of that call may be such an object too. Fields get theirs behind it.
     let descriptor = format!("L{parent};");
     let makes_parent = || {
         let mut made = scan.allocations.iter();
-        made.any(|made| made.type_name == descriptor)
+        made.any(|made| made.bci < call.bci && made.type_name == descriptor)
     };
     first.is_some_and(|first| first.bci == call.bci) && !makes_parent()
 }

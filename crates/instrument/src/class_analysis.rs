@@ -5,7 +5,9 @@
 
 use std::collections::HashMap;
 
-use lucce_bytecode::{BytecodeError, ClassFile, ClassFileMethod, CodeScan, MethodCall};
+use lucce_bytecode::{
+    BytecodeError, ClassFile, ClassFileMethod, CodeScan, LONGEST_COMPILED, MethodCall,
+};
 use lucce_options::{MethodSelection, NamedMethodUse, ResourceRules};
 
 use crate::api_calls::{BRACKETED, api_site_kind, defines_hidden};
@@ -533,7 +535,17 @@ fn find_kept_places(instrumentation: &MethodInstrumentation, scan: &CodeScan<'_>
                 | HookSiteKind::Event
         )
     };
+    // Code that compilers leave alone gains nothing, and may have no room.
+    let calls = scan.calls.iter().map(|call| call.bci);
+    let lines = scan.lines.iter().map(|(bci, _)| *bci);
+    let bcis = calls
+        .chain(lines)
+        .chain(scan.loops.iter().map(|(_, end)| *end));
+    let is_compiled = bcis
+        .max()
+        .is_none_or(|last| usize::from(last) < LONGEST_COMPILED);
     if scan.loops.is_empty()
+        || !is_compiled
         || instrumentation.frame != FrameKind::OwnSlot
         || instrumentation.switches
         || instrumentation.intrinsic.is_some()
@@ -630,6 +642,11 @@ mod class_analysis_tests {
         assert_eq!(kept(&vec![new(); 9], &[(0, 30)]), [0, 3, 6, 9]);
         let calls = [HookSiteKind::Call, new(), HookSiteKind::Current];
         assert_eq!(kept(&calls, &[(0, 30)]), [3]);
+        let long = CodeScan {
+            lines: vec![(0, 1), (8000, 2)],
+            ..loops(&[(0, 30)])
+        };
+        assert_eq!(find_kept_places(&instrumentation(&calls), &long), []);
         // In these methods the frame's own context may change.
         let task = HookSiteKind::EventCall(EventCall { bit: 1, which: 5 });
         for changes in [HookSiteKind::Scope, HookSiteKind::ScopeEnd, task] {

@@ -196,6 +196,12 @@ impl MethodInstrumentation {
         }
     }
 
+    /// Treats the code of each place as code that runs rarely.
+    pub fn set_all_calls_rare(&mut self) {
+        self.rare_calls = self.places.iter().map(|place| place.bci).collect();
+        self.rare_calls.sort_unstable();
+    }
+
     /// Whether the first place is the method's entry, where calls are counted.
     #[must_use]
     pub fn has_entry_site(&self) -> bool {

@@ -66,8 +66,12 @@ impl HeapWalker {
         Ok(walker)
     }
 
-    pub(super) fn run_walks(&mut self, walks: &HolderSearchOptions) -> Result<(), JvmError> {
-        let began = Instant::now();
+    /// `began`: the first walk of all.
+    pub(super) fn run_walks(
+        &mut self,
+        walks: &HolderSearchOptions,
+        began: Instant,
+    ) -> Result<(), JvmError> {
         let mut left = walks.budget;
         while self.needs_another_walk() {
             self.is_out_of_budget = left.is_some_and(|left| left.is_zero());

@@ -29,6 +29,9 @@ const LIMITS: SelectionLimits = SelectionLimits {
     per_type: 8,
     total: 16,
 };
+/// The most repetitions of a search whose paths have changed.
+const MAX_REPETITIONS: usize = 2;
+
 /// The result of a search.
 pub struct HolderSearchResult {
     pub types: Vec<HoldersOfType>,
@@ -106,6 +109,24 @@ pub fn preview_search(
     }
 }
 
+impl HolderSearchResult {
+    /// Adds a repetition: it replaces the types of which only changed paths are known.
+    fn add_repeated(&mut self, repeated: HolderSearchResult) {
+        for of_type in repeated.types {
+            let mut known = self.types.iter_mut();
+            let known = known.find(|known| known.descriptor == of_type.descriptor);
+            if let Some(known) = known.filter(|known| known.has_only_changed()) {
+                *known = of_type;
+            }
+        }
+        self.pauses.extend(repeated.pauses);
+        self.references = repeated.references;
+        self.is_truncated |= repeated.is_truncated;
+        self.is_incomplete |= repeated.is_incomplete;
+        self.is_out_of_budget |= repeated.is_out_of_budget;
+    }
+}
+
 impl HoldersOfType {
     /// Whether the program has changed every path between two walks.
     fn has_only_changed(&self) -> bool {
@@ -131,8 +152,8 @@ impl From<LiveObjectsOfType> for HoldersOfType {
 
 /// Searches with a limited number of walks. `lines`: the agent's JVMTI environment, which can read line numbers.
 ///
-/// The program runs between two walks and can replace an object on every path, such as the array of a growing list. The search is
-/// then repeated with the walks and the pauses that are left.
+/// The program runs between two walks and can replace an object on every path to a type, such as the array of a growing list. Such
+/// a search is repeated with the walks and the pauses that are left.
 ///
 /// # Errors
 /// The VM refuses to walk.
@@ -141,28 +162,34 @@ pub fn find_holders(
     (vm, env): (VmHandle, JniEnvironment),
     (contexts, walks): (&[ContextId], &HolderSearchOptions),
 ) -> Result<HolderSearchResult, JvmError> {
-    let mut left = walks.clone();
-    let mut pauses = Vec::new();
-    loop {
+    let began = Instant::now();
+    let search = |walks: &HolderSearchOptions| {
         let tools = vm.new_tool_environment()?;
-        let result = search_with_tools((leaks, lines), (tools, env), (contexts, &left));
+        let result = search_with_tools((leaks, lines), (tools, env), (contexts, walks, began));
         // Frees its tags.
         tools.dispose_environment();
-        let mut result = result?;
-        reduce_limits(&mut left, &result.pauses);
-        let is_last = left.max_walks == 0 || left.budget.is_some_and(|left| left.is_zero());
-        pauses.append(&mut result.pauses);
-        if is_last || !result.types.iter().any(HoldersOfType::has_only_changed) {
-            result.pauses = pauses;
-            return Ok(result);
+        result
+    };
+    let mut result = search(walks)?;
+    let mut left = walks.clone();
+    // One collection is enough.
+    left.collect = false;
+    reduce_limits(&mut left, &result.pauses);
+    for _ in 0..MAX_REPETITIONS {
+        let may_walk = left.max_walks > 0 && left.budget.is_none_or(|left| !left.is_zero());
+        if !may_walk || !result.types.iter().any(HoldersOfType::has_only_changed) {
+            break;
         }
+        let Ok(repeated) = search(&left) else { break };
+        reduce_limits(&mut left, &repeated.pauses);
+        result.add_repeated(repeated);
     }
+    Ok(result)
 }
 
-/// Subtracts one search from the limits of all.
+/// Subtracts the pauses of a search from the limits.
 fn reduce_limits(left: &mut HolderSearchOptions, pauses: &[Duration]) {
-    // A search without a walk counts as one, so that the number of searches has a limit.
-    let walks = u32::try_from(pauses.len()).unwrap_or(u32::MAX).max(1);
+    let walks = u32::try_from(pauses.len()).unwrap_or(u32::MAX);
     left.max_walks = left.max_walks.saturating_sub(walks);
     let paused = pauses.iter().sum();
     left.budget = left.budget.map(|left| left.saturating_sub(paused));
@@ -171,7 +198,7 @@ fn reduce_limits(left: &mut HolderSearchOptions, pauses: &[Duration]) {
 fn search_with_tools(
     (leaks, lines): (&LeakDetector, Jvmti),
     (tools, env): (Jvmti, JniEnvironment),
-    (contexts, walks): (&[ContextId], &HolderSearchOptions),
+    (contexts, walks, began): (&[ContextId], &HolderSearchOptions, Instant),
 ) -> Result<HolderSearchResult, JvmError> {
     let chosen = leaks.select_objects(env, (contexts, walks.type_descriptor.as_deref()), LIMITS);
     let objects = chosen.iter().flat_map(|of_type| &of_type.objects);
@@ -182,7 +209,7 @@ fn search_with_tools(
         looked_for += 1;
     }
     let mut walker = HeapWalker::new(tools, env, looked_for)?;
-    walker.run_walks(walks)?;
+    walker.run_walks(walks, began)?;
     let mut paths = walker.search.target_paths();
     let collection = match walks.collect && paths.contains(&TargetPath::Unreached) {
         true => collect_heap(leaks, tools)?,

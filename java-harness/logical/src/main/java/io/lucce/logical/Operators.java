@@ -110,6 +110,9 @@ public final class Operators {
         String line = here(); Flowable.range(0, 5).observeOn(cached).map(x -> seen(line, x)).blockingLast();
         String single = here(); Single.fromCallable(() -> seen(single, 1)).subscribeOn(cached).blockingGet();
         String maybe = here(); Maybe.just(1).observeOn(cached).map(x -> seen(maybe, x)).blockingGet();
+        // These subscribers are counters, and have others in fields.
+        String flat = here(); Flowable.range(0, 5).flatMapSingle(x -> seen(flat, Single.just(x))).blockingLast();
+        String group = here(); Flowable.range(0, 5).groupBy(x -> seen(group, x % 2)).blockingLast();
         String completable = here(); Completable.fromAction(() -> record(completable)).subscribeOn(cached).blockingAwait();
     }
 }
