@@ -35,7 +35,7 @@ public final class Leaks implements Function<String, List<String>> {
             buffer -> inThread(() -> buffer.setLong(0, 7)),
             buffer -> buffer.forEachByte(each -> true));
 
-    /** {@code mode}: see {@link NettyRun}; {@code refused}: nothing is installed, and a buffer is as Netty makes it. */
+    /** {@code mode}: see {@code NettyRun}; {@code refused}: nothing is installed, and a buffer is as Netty makes it. */
     @Override
     public List<String> apply(String mode) {
         boolean isAsExpected = switch (mode) {
