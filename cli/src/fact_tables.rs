@@ -325,6 +325,7 @@ fn build_class_table(profile: &Profile) -> Option<FactTable> {
             totals.alive(),
             totals.bytes,
             totals.estimate_metaspace(),
+            totals.alive_sized(),
             totals.loaders,
             totals.loaders_alive(),
         ];
@@ -342,7 +343,7 @@ fn build_class_table(profile: &Profile) -> Option<FactTable> {
         tab: "classes",
         title: "Who defines classes",
         says: note_with_limit(
-            "By context and by the class of the loader. Bytes are those of class files. The metaspace of living classes is estimated from them.".into(),
+            "By context and by the class of the loader. Bytes are those of class files. The metaspace of living classes is estimated from them, without hooks; hidden classes may have no bytes.".into(),
             classes.len(),
         ),
         columns: vec![
@@ -352,6 +353,7 @@ fn build_class_table(profile: &Profile) -> Option<FactTable> {
             FactColumn::new("Alive", Some("")),
             FactColumn::new("Bytes", Some("bytes")),
             FactColumn::new("Metaspace, about", Some("bytes")),
+            FactColumn::new("Of classes", Some("")),
             FactColumn::new("Loaders", Some("")),
             FactColumn::new("Loaders alive", Some("")),
             FactColumn::new("Loader", None),

@@ -50,6 +50,21 @@ fn defined(setup: &Setup, jdk: &Jdk, (mode, flags, options): (&str, &[&str], &st
     ensure((bytes > 0) == options.contains("alloc"), || {
         format!("hidden: {bytes} bytes")
     })?;
+    // The estimate covers living classes with known bytes, and the report says so if there are others.
+    let sum = |key| rows.iter().map(|row| number(row, key)).sum::<u64>();
+    let (covered, alive) = (sum("metaspace_classes"), sum("alive"));
+    let summary = java
+        .lucce()
+        .text(0, &["report", "--event", "class", "--top", "1", &log])?;
+    let says = summary
+        .lines()
+        .find(|line| line.starts_with("defined classes: "));
+    let says_part = says.is_some_and(|line| line.contains(" of them, "));
+    let has_part = covered > 0 && covered < alive;
+    ensure(
+        says_part == has_part && (has_part || options.contains("alloc")),
+        || format!("{covered} of {alive} classes: {says:?}"),
+    )?;
     java.lucce().check(&java.log())?;
     java.clean();
     Ok(())

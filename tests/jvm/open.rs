@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-use lucce_tests::{Checked, Java, Jdk, Setup, ensure};
+use lucce_tests::{Checked, Ended, Java, Jdk, Setup, ensure};
 use serde_json::Value;
 
 use crate::running::{self, Running};
@@ -31,6 +31,8 @@ pub fn tests(setup: &'static Setup) -> Vec<Test> {
         add("pools", pools);
         add("netty", netty);
         if jdk.version > 17 {
+            add("netty-excluded", netty_excluded);
+            add("netty-traces", netty_traces);
             add("out-of-scope", out_of_scope);
         }
     }
@@ -195,16 +197,50 @@ fn compare_page(java: &Java<'_>, log: &str, report: &Value) -> Checked {
     })
 }
 
-/// Netty's own records of leaks are those of numbers: the program compares them.
+/// Netty's own records of leaks are those of numbers. A Netty that lacks a method keeps its own detector.
 fn netty(setup: &Setup, jdk: &Jdk) -> Checked {
+    let ended = compare_netty(setup, jdk, "numbers", Some("events=none"))?;
+    for method in [
+        "needReport",
+        "getInitialHint",
+        "setLeakListener",
+        "reportTracedLeak",
+    ] {
+        let named = format!("ResourceLeakDetector.{method}(");
+        ended.ensure(ended.stderr.contains(&named), method)?;
+    }
+    Ok(())
+}
+
+/// Without frames of Netty, records have all frames of the program.
+fn netty_excluded(setup: &Setup, jdk: &Jdk) -> Checked {
+    let options = "events=none,exclude=io.netty.*";
+    compare_netty(setup, jdk, "excluded", Some(options)).map(|_| ())
+}
+
+/// Where no context is known, records are stack traces.
+fn netty_traces(setup: &Setup, jdk: &Jdk) -> Checked {
+    compare_netty(setup, jdk, "traces", None).map(|_| ())
+}
+
+/// Compares records of leaks with Netty's own: the program does. `options`: of the agent, if there is one.
+fn compare_netty(
+    setup: &Setup,
+    jdk: &Jdk,
+    mode: &str,
+    options: Option<&str>,
+) -> Result<Ended, String> {
     let target = setup.harness.join("artifacts/netty/target");
     let target = target.display();
-    let java = Java::new(setup, jdk, &format!("open-{}-netty", jdk.version))
+    let java = Java::new(setup, jdk, &format!("open-{}-netty-{mode}", jdk.version))
         .class_path(format!(
             "{target}/test-classes:{target}/classes:{target}/lib/*"
         ))
-        .agent("events=none")
-        .main(["io.lucce.netty.run.NettyRun"]);
+        .main(["io.lucce.netty.run.NettyRun", mode]);
+    let java = match options {
+        Some(options) => java.agent(options),
+        None => java,
+    };
     let ended = java.run()?.expect(0)?;
     let leaks = ended.stdout.lines().find_map(|line| {
         let number = line.strip_prefix("OK ")?.strip_suffix(" leaks")?;
@@ -212,7 +248,7 @@ fn netty(setup: &Setup, jdk: &Jdk) -> Checked {
     });
     ensure(leaks >= Some(30), || ended.stdout.clone())?;
     java.clean();
-    Ok(())
+    Ok(ended)
 }
 
 fn read_open(java: &Java<'_>, target: &str) -> Result<Value, String> {

@@ -27,7 +27,11 @@ pub fn tests(setup: &'static Setup) -> Vec<Test> {
         ]
     };
     let too_many = test("walked::too_many", true, move || too_many(setup));
-    setup.jdks.iter().flat_map(of).chain([too_many]).collect()
+    let numbers = test("walked::numbers_after_detach", false, move || {
+        numbers_after_detach(setup)
+    });
+    let tests = setup.jdks.iter().flat_map(of);
+    tests.chain([too_many, numbers]).collect()
 }
 
 fn java<'a>(setup: &'a Setup, jdk: &'a Jdk, name: &str, options: &str) -> Java<'a> {
@@ -126,6 +130,18 @@ fn too_many(setup: &'static Setup) -> Checked {
     let text = jvm.java.printed("stderr");
     let fine = told(&jvm) == 1 && text.contains("tracking=lazy");
     ensure(fine, || text.clone())?;
+    jvm.end()?.clean();
+    Ok(())
+}
+
+/// If the agent has left, numbers have no frames, and there are no new ones.
+fn numbers_after_detach(setup: &'static Setup) -> Checked {
+    let java = java(setup, setup.jdk(), "numbers", "events=alloc=64k");
+    let mut jvm = Running::of(java.main(["DetachedNumbers"]))?;
+    jvm.ctl(&["detach"])?;
+    jvm.until("numbers have no frames", |jvm| {
+        Ok(jvm.java.printed("stdout").ends_with("detached\n"))
+    })?;
     jvm.end()?.clean();
     Ok(())
 }

@@ -35,6 +35,8 @@ struct ClassNumbers {
     alive_bytes: u64,
     /// An estimate, of living classes with known bytes.
     metaspace_bytes: u64,
+    /// The part of `alive` that `metaspace_bytes` covers.
+    metaspace_classes: u64,
     unloaded: u64,
     loaders: u64,
     loaders_alive: u64,
@@ -123,6 +125,7 @@ impl ClassNumbers {
             alive: totals.alive(),
             alive_bytes: totals.alive_bytes(),
             metaspace_bytes: totals.estimate_metaspace(),
+            metaspace_classes: totals.alive_sized(),
             unloaded: totals.unloaded,
             loaders: totals.loaders,
             loaders_alive: totals.loaders_alive(),
@@ -130,7 +133,7 @@ impl ClassNumbers {
     }
 }
 
-/// Prints `1,200 (900 hidden), 3.1 MB; 400 alive, about 1.2 MB of metaspace, 800 unloaded; 12 loaders, 4 alive`.
+/// Prints `1,200 (900 hidden), 3.1 MB; 400 alive, about 1.2 MB of metaspace of 90 of them, 800 unloaded; 12 loaders, 4 alive`.
 impl std::fmt::Display for ClassNumbers {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let [defined, alive, unloaded] = [self.defined, self.alive, self.unloaded].map(grouped);
@@ -147,9 +150,16 @@ impl std::fmt::Display for ClassNumbers {
             0 => String::new(),
             bytes => ", ".to_owned() + &format_amount(bytes as f64, "bytes"),
         };
+        let covered = match self.metaspace_classes {
+            classes if classes < self.alive => format!(" of {} of them", grouped(classes)),
+            _ => String::new(),
+        };
         let metaspace = match self.metaspace_bytes {
             0 => String::new(),
-            bytes => format!(", about {} of metaspace", format_estimated_bytes(bytes)),
+            bytes => {
+                let bytes = format_estimated_bytes(bytes);
+                format!(", about {bytes} of metaspace{covered}")
+            }
         };
         write!(
             f,
@@ -175,5 +185,37 @@ impl ClassDefinitionRow {
             totals: ClassNumbers::new(row.totals),
             frames: trace.frames.clone(),
         }
+    }
+}
+
+#[cfg(test)]
+mod defined_classes_tests {
+    use super::*;
+
+    fn print_totals(sized: u64) -> String {
+        let totals = ClassTotals {
+            defined: 50,
+            hidden: 20,
+            bytes: 10_000,
+            sized,
+            unloaded: 10,
+            unloaded_bytes: 2_000,
+            unloaded_sized: 5,
+            ..ClassTotals::default()
+        };
+        ClassNumbers::new(totals).to_string()
+    }
+
+    /// 8,000 bytes, and 1,130 for each class that counts.
+    #[test]
+    fn metaspace_names_the_classes_that_it_covers() {
+        assert_eq!(
+            print_totals(40),
+            "50 (20 hidden), 10.0 kB; 40 alive, about 47.6 kB of metaspace of 35 of them, 10 unloaded"
+        );
+        assert_eq!(
+            print_totals(45),
+            "50 (20 hidden), 10.0 kB; 40 alive, about 53.2 kB of metaspace, 10 unloaded"
+        );
     }
 }

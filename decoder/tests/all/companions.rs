@@ -292,9 +292,18 @@ fn classes_are_listed_by_context_and_loader() {
         (totals.alive(), totals.alive_bytes(), totals.loaders_alive()),
         (25, 6_500, 2)
     );
+    assert_eq!(totals.alive_sized(), 25);
     assert_eq!(totals.estimate_metaspace(), 6_500 + 25 * 1_130);
     // Nothing is known of the size of hidden classes.
-    assert_eq!(classes[1].totals.estimate_metaspace(), 0);
+    let hidden = &classes[1].totals;
+    assert_eq!(
+        (
+            hidden.alive(),
+            hidden.alive_sized(),
+            hidden.estimate_metaspace()
+        ),
+        (7, 0, 0)
+    );
     let all = sum_classes(&classes);
     assert_eq!((all.defined, all.hidden, all.bytes), (54, 7, 12_540));
 }

@@ -164,7 +164,7 @@ public final class CallContext {
      *
      * @param id a number that {@link #current()} returned in this Java virtual machine, or 0
      * @return the frames, innermost first, in an array of the caller's own; empty if {@code id} is
-     *     0 or if there is no agent
+     *     0, if there is no agent or if it was detached
      * @throws IllegalArgumentException if the agent knows no calling context of this number; the
      *     message names the number
      */
@@ -172,7 +172,9 @@ public final class CallContext {
         if (!ACTIVE || id == 0) {
             return new StackTraceElement[0];
         }
-        return decode0(id);
+        StackTraceElement[] frames = decode0(id);
+        // A detached agent returns null.
+        return frames == null ? new StackTraceElement[0] : frames;
     }
 
     /**
@@ -200,12 +202,13 @@ public final class CallContext {
      * <p>What {@code lucce} prints beside a number is the same id.
      *
      * @param id a number that {@link #current()} returned in this Java virtual machine, or 0
-     * @return 32 hexadecimal digits; empty if {@code id} is 0 or if there is no agent
+     * @return 32 hexadecimal digits; empty if {@code id} is 0, if there is no agent or if it was detached
      * @throws IllegalArgumentException if the agent knows no calling context of this number; the
      *     message names the number
      */
     public static String contentId(long id) {
-        return !ACTIVE || id == 0 ? "" : contentId0(id);
+        String content = !ACTIVE || id == 0 ? null : contentId0(id);
+        return content == null ? "" : content;
     }
 
     /**

@@ -9,6 +9,7 @@ import io.netty.util.internal.SystemPropertyUtil;
 import java.lang.ref.PhantomReference;
 import java.lang.ref.Reference;
 import java.lang.ref.ReferenceQueue;
+import java.util.Arrays;
 import java.util.LinkedHashSet;
 import java.util.Set;
 
@@ -18,6 +19,9 @@ final class ContextTracker<T> extends PhantomReference<Object> implements Resour
     private static final int KEPT = Math.max(0, SystemPropertyUtil.getInt("io.netty.leakDetection.targetRecords", 4));
     /** The package whose frames belong to the record, not to the program. */
     private static final String OWN = ContextTracker.class.getPackageName() + ".";
+    private static final String NETTY = "io.netty.";
+    /** Where the arrays have the creation, behind the accesses. */
+    private static final int CREATION = KEPT;
 
     /** Links of the list; its lock guards them. */
     ContextTracker<?> previous;
@@ -25,20 +29,19 @@ final class ContextTracker<T> extends PhantomReference<Object> implements Resour
     boolean isListed;
 
     private final TrackerList list;
-    private final long created;
-    private final String createdHint;
     /** Number of accesses. Of two at the same time in several threads, one may be lost. */
     private int count;
-    /** The contexts of the last accesses: access n is at n % KEPT. */
-    private final long[] accesses = new long[KEPT];
+    /** The contexts of the last accesses and of the creation: access n is at n % KEPT. 0: unknown. */
+    private final long[] contexts = new long[KEPT + 1];
     /** Their hints; null: none had one. */
     private String[] hints;
+    /** Stack traces in place of unknown contexts; null: all are known. */
+    private Throwable[] traces;
 
     ContextTracker(T object, ReferenceQueue<Object> collected, TrackerList list, Object hint, long created) {
         super(object, collected);
         this.list = list;
-        this.created = created;
-        createdHint = hint == null ? null : textOf(hint);
+        keep(CREATION, created, hint);
         list.add(this);
         Reference.reachabilityFence(object);
     }
@@ -50,30 +53,49 @@ final class ContextTracker<T> extends PhantomReference<Object> implements Resour
     @Override
     public void record() {
         if (KEPT > 0) {
-            keep(CallContext.current(), null);
+            keep(nextPlace(), CallContext.current(), null);
         }
     }
 
     @Override
     public void record(Object hint) {
         if (KEPT > 0) {
-            keep(CallContext.current(), hint == null ? null : textOf(hint));
+            keep(nextPlace(), CallContext.current(), hint);
         }
     }
 
-    private void keep(long context, String hint) {
+    private int nextPlace() {
         int access = count;
         count = access + 1;
-        int at = Integer.remainderUnsigned(access, KEPT);
-        accesses[at] = context;
+        return Integer.remainderUnsigned(access, KEPT);
+    }
+
+    private void keep(int at, long context, Object hint) {
+        contexts[at] = context;
+        if (hint != null || hints != null) {
+            keepHint(at, hint);
+        }
+        if (context == 0 || traces != null) {
+            keepTrace(at, context);
+        }
+    }
+
+    private void keepHint(int at, Object hint) {
         String[] texts = hints;
-        if (hint != null && texts == null) {
-            texts = new String[KEPT];
+        if (texts == null) {
+            texts = new String[KEPT + 1];
             hints = texts;
         }
-        if (texts != null) {
-            texts[at] = hint;
+        texts[at] = hint == null ? null : textOf(hint);
+    }
+
+    private void keepTrace(int at, long context) {
+        Throwable[] unknown = traces;
+        if (unknown == null) {
+            unknown = new Throwable[KEPT + 1];
+            traces = unknown;
         }
+        unknown[at] = context == 0 ? new Throwable() : null;
     }
 
     @Override
@@ -94,16 +116,43 @@ final class ContextTracker<T> extends PhantomReference<Object> implements Resour
 
     /** Equal for leaks with equal records. */
     String key() {
-        StringBuilder key = new StringBuilder().append(createdHint).append(' ').append(created);
+        StringBuilder key = new StringBuilder();
+        appendKey(key, CREATION);
         for (int access = lastAccess(); access >= firstAccess(); access--) {
-            key.append(' ').append(accesses[access % KEPT]).append(hint(access));
+            appendKey(key, access % KEPT);
         }
         return key.toString();
     }
 
-    private String hint(int access) {
+    private void appendKey(StringBuilder key, int at) {
+        key.append(contexts[at]).append(hint(at)).append(' ');
+        Throwable trace = trace(at);
+        if (trace != null) {
+            key.append(Arrays.toString(trace.getStackTrace()));
+        }
+    }
+
+    private String hint(int at) {
         String[] texts = hints;
-        return texts == null ? null : texts[access % KEPT];
+        return texts == null ? null : texts[at];
+    }
+
+    private Throwable trace(int at) {
+        Throwable[] unknown = traces;
+        return unknown == null ? null : unknown[at];
+    }
+
+    /** The frames of a record; none if its number is of an agent that was detached. */
+    private StackTraceElement[] frames(int at) {
+        Throwable trace = trace(at);
+        if (trace != null) {
+            return trace.getStackTrace();
+        }
+        try {
+            return CallContext.decode(contexts[at]);
+        } catch (IllegalArgumentException unknown) {
+            return new StackTraceElement[0];
+        }
     }
 
     private int lastAccess() {
@@ -121,13 +170,12 @@ final class ContextTracker<T> extends PhantomReference<Object> implements Resour
         Set<String> seen = new LinkedHashSet<>();
         int number = 1;
         for (int access = lastAccess(); access >= firstAccess(); access--) {
-            // Netty leaves out the method of the object that records, too.
-            String record = format(accesses[access % KEPT], hint(access), 1, excluded);
+            String record = format(access % KEPT, excluded);
             if (seen.add(record)) {
                 text.append('#').append(number++).append(':').append(StringUtil.NEWLINE).append(record);
             }
         }
-        text.append("Created at:").append(StringUtil.NEWLINE).append(format(created, createdHint, 0, excluded));
+        text.append("Created at:").append(StringUtil.NEWLINE).append(format(CREATION, excluded));
         int kept = lastAccess() - firstAccess() + 1;
         note(text, kept - seen.size(), "because they were duplicates");
         note(text, firstAccess(), "because only the last " + KEPT + " are kept (io.netty.leakDetection.targetRecords)");
@@ -141,26 +189,37 @@ final class ContextTracker<T> extends PhantomReference<Object> implements Resour
         }
     }
 
-    /** A record as text. {@code skipped}: number of frames behind this package's that are left out. */
-    private static String format(long context, String hint, int skipped, String[] excluded) {
+    /** A record as text. If its number has no frames, it is in the text for {@code lucce decode}. */
+    private String format(int at, String[] excluded) {
         StringBuilder text = new StringBuilder(2048);
+        String hint = hint(at);
         if (hint != null) {
             text.append("\tHint: ").append(hint).append(StringUtil.NEWLINE);
         }
-        int skip = skipped;
-        boolean isInside = false;
-        for (StackTraceElement frame : CallContext.decode(context)) {
-            if (!isInside && frame.getClassName().startsWith(OWN)) {
-                continue;
-            }
-            isInside = true;
-            if (skip > 0) {
-                skip--;
-            } else if (!isExcluded(frame, excluded)) {
-                text.append('\t').append(frame).append(StringUtil.NEWLINE);
+        StackTraceElement[] frames = frames(at);
+        if (frames.length == 0 && contexts[at] != 0) {
+            text.append('\t').append(CallContext.toString(contexts[at])).append(StringUtil.NEWLINE);
+        }
+        for (int frame = firstFrame(frames, at); frame < frames.length; frame++) {
+            if (!isExcluded(frames[frame], excluded)) {
+                text.append('\t').append(frames[frame]).append(StringUtil.NEWLINE);
             }
         }
         return text.toString();
+    }
+
+    /** The first frame of the program. Netty leaves out its own method that records an access. */
+    private static int firstFrame(StackTraceElement[] frames, int at) {
+        int first = 0;
+        while (first < frames.length && isOwn(frames[first].getClassName())) {
+            first++;
+        }
+        boolean isAccess = at != CREATION && first < frames.length;
+        return isAccess && frames[first].getClassName().startsWith(NETTY) ? first + 1 : first;
+    }
+
+    private static boolean isOwn(String name) {
+        return name.startsWith(OWN) && name.indexOf('.', OWN.length()) < 0;
     }
 
     private static boolean isExcluded(StackTraceElement frame, String[] excluded) {

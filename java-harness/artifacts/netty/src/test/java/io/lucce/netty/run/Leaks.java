@@ -1,6 +1,7 @@
 package io.lucce.netty.run;
 
 import io.lucce.netty.LucceLeakDetection;
+import io.lucce.netty.TestAccess;
 import io.netty.buffer.ByteBuf;
 import io.netty.buffer.ByteBufUtil;
 import io.netty.buffer.CompositeByteBuf;
@@ -14,7 +15,7 @@ import java.util.function.Consumer;
 import java.util.function.Function;
 
 /** Forgets buffers in known ways, and returns the records of the leaks that Netty reports. Each class loader has its own Netty. */
-public final class Leaks implements Function<Boolean, List<String>> {
+public final class Leaks implements Function<String, List<String>> {
     /** What happens to a buffer before it is forgotten: Netty keeps at most four accesses of each for certain. */
     private static final List<Consumer<ByteBuf>> ACCESSES = List.of(
             buffer -> {},
@@ -34,13 +35,23 @@ public final class Leaks implements Function<Boolean, List<String>> {
             buffer -> inThread(() -> buffer.setLong(0, 7)),
             buffer -> buffer.forEachByte(each -> true));
 
-    /** {@code isOwn}: whether numbers of contexts are recorded. */
+    /** {@code mode}: see {@code NettyRun}; {@code refused}: nothing is installed, and a buffer is as Netty makes it. */
     @Override
-    public List<String> apply(Boolean isOwn) {
-        if (isOwn && !LucceLeakDetection.install()) {
-            throw new IllegalStateException("Netty's detection goes on");
+    public List<String> apply(String mode) {
+        boolean isAsExpected = switch (mode) {
+            case "netty" -> true;
+            case "refused" -> !LucceLeakDetection.install();
+            case "traces" -> TestAccess.replaceDetector();
+            default -> LucceLeakDetection.install();
+        };
+        if (!isAsExpected) {
+            throw new IllegalStateException(mode);
         }
         ResourceLeakDetector.setLevel(ResourceLeakDetector.Level.PARANOID);
+        if (mode.equals("refused")) {
+            release(Pool.POOL.directBuffer(64));
+            return List.of();
+        }
         List<String> records = Collections.synchronizedList(new ArrayList<>());
         ByteBufUtil.setLeakListener((resource, record) -> records.add(resource + record));
         ACCESSES.forEach(Leaks::forgetEach);
