@@ -205,7 +205,7 @@ pub static OPTION_TABLE: [OptionEntry; 34] = [
             },
             OptionConflict {
                 combination: "`budget=` with `alloc=SIZE` below 1k or above 4m",
-                reason: "these are the bounds of the interval",
+                reason: "",
                 message: "budget= keeps the interval from 1k to 4m, and alloc=SIZE, the first one, is outside",
                 applies: |options| {
                     let range = CostBudget::LEAST_INTERVAL..=CostBudget::MOST_INTERVAL;
