@@ -12,7 +12,6 @@ use lucce_options::kinds::{HEAP_INTERVAL, VARIANCE_UNIT};
 use serde::Serialize;
 
 use crate::contexts::EventContext;
-use crate::kinds::{ALLOC, HEAP};
 use crate::profile::Profile;
 use crate::recorded_options::read_recorded_options;
 
@@ -34,8 +33,6 @@ pub struct SampleError {
 pub struct SampleErrors {
     /// The sampling interval in bytes: the largest, if it varied.
     interval: u64,
-    /// The sum of all samples.
-    total_bytes: u64,
     /// With `budget=`: of each context.
     variances: Option<HashMap<ContextId, VarianceSum>>,
     /// By how much the truth may differ because this JVM samples some objects too rarely, in percent of the estimate.
@@ -78,7 +75,7 @@ impl SampleErrors {
         });
         Some(SampleErrors {
             variances,
-            ..SampleErrors::with_interval(profile, ALLOC.name, interval)
+            ..SampleErrors::with_interval(profile, interval)
         })
     }
 
@@ -86,16 +83,12 @@ impl SampleErrors {
     #[must_use]
     pub fn read_heap(profile: &Profile) -> Option<SampleErrors> {
         let interval = read_heap_interval(profile)?;
-        Some(SampleErrors::with_interval(profile, HEAP.name, interval))
+        Some(SampleErrors::with_interval(profile, interval))
     }
 
-    fn with_interval(profile: &Profile, kind: &str, interval: u64) -> SampleErrors {
-        let samples = profile.events.as_slice().iter();
-        let samples = samples.filter(|counter| profile.is_event_of_kind(counter.event, kind));
-        let bytes = samples.map(|counter| counter.value);
+    fn with_interval(profile: &Profile, interval: u64) -> SampleErrors {
         SampleErrors {
             interval,
-            total_bytes: bytes.fold(0, u64::saturating_add),
             variances: None,
             bias_percent: match explain_sample_bias(profile) {
                 Some(_) => LARGEST_BIAS,
@@ -127,9 +120,7 @@ impl SampleErrors {
         let bytes = counters.clone().map(|(_, _, value)| value);
         let bytes = bytes.fold(0, u64::saturating_add);
         let chance = self.chance_error(counters);
-        // The sum of all has no bias: what some contexts lack, the others have too much.
-        let biased = bytes.min(self.total_bytes.saturating_sub(bytes));
-        let bias = biased as f64 * self.bias_percent / 100.0;
+        let bias = bytes as f64 * self.bias_percent / 100.0;
         EstimateError {
             error_bytes: chance.error_bytes.saturating_add(bias.round() as u64),
             ..chance
@@ -334,7 +325,6 @@ mod sample_errors_tests {
         });
         SampleErrors {
             interval,
-            total_bytes: 0,
             variances,
             bias_percent: 0.0,
         }
@@ -358,22 +348,18 @@ mod sample_errors_tests {
         }
     }
 
-    /// What is a quarter too low in a part of the run has its truth a third above. The sum of all has no bias.
+    /// The truth of an estimate that is a quarter too low is a third above it.
     #[test]
-    fn the_error_contains_the_bias_of_parts() {
+    fn the_error_contains_the_bias() {
         let errors = SampleErrors {
-            total_bytes: 4_000_000,
             bias_percent: LARGEST_BIAS,
             ..errors(0, None)
         };
-        let error = |bytes: u64| {
-            let counters = [(ContextId(7), bytes / 1000, bytes)];
-            errors.counter_error(counters.into_iter()).error_bytes
-        };
-        let truth: u64 = 1_600_000;
+        let truth = 1_600_000;
         let estimate = truth * 3 / 4;
-        assert_eq!(error(estimate), truth - estimate);
-        assert_eq!((error(4_000_000), error(3_700_000)), (0, 100_000));
+        let counters = [(ContextId(7), 1200, estimate)];
+        let error = errors.counter_error(counters.into_iter());
+        assert_eq!(error.error_bytes, truth - estimate);
     }
 
     /// A context without a variance has the error of the largest interval.

@@ -193,7 +193,7 @@ pub static OPTION_TABLE: [OptionEntry; 34] = [
                 },
             },
             OptionConflict {
-                combination: "`budget=` with other kinds than `alloc`",
+                combination: "`budget=` with other kinds",
                 reason: "their cost is not measured",
                 message: "budget= measures the cost of sampled allocations alone: leave out the other kinds of events=, \
                           requests=auto and resource=, or budget=",
@@ -204,7 +204,7 @@ pub static OPTION_TABLE: [OptionEntry; 34] = [
                 },
             },
             OptionConflict {
-                combination: "`budget=` with `alloc=SIZE` below 1k or above 4m",
+                combination: "`budget=` with `alloc=SIZE` outside 1k to 4m",
                 reason: "",
                 message: "budget= keeps the interval from 1k to 4m, and alloc=SIZE, the first one, is outside",
                 applies: |options| {
