@@ -15,8 +15,8 @@ use std::hash::Hash;
 use std::path::PathBuf;
 
 use lucce_decoder::{
-    ALLOC, FrameDisplay, GroupBy, GroupKey, Measure, MergedCounter, MergedProfile, NodeId, Profile,
-    SampleErrors, StackFrame,
+    ALLOC, FrameDisplay, GroupBy, GroupKey, HEAP, Measure, MergedCounter, MergedProfile, NodeId,
+    Profile, SampleErrors, StackFrame,
 };
 
 pub use change_row::ChangeRow;
@@ -76,7 +76,7 @@ pub struct RunComparison {
     with_idle: bool,
     /// One element for each run.
     pub facts: Vec<RunFacts>,
-    /// By run, the errors of allocations that are estimated from samples.
+    /// By run, the errors of the compared events, if they are estimated from samples.
     errors: Vec<Option<SampleErrors>>,
     pub remarks: Vec<CompareRemark>,
     pub end: CommandStatus,
@@ -120,7 +120,10 @@ impl RunComparison {
             end = end.max(status);
             is_whole &= profile.interval.is_none();
             facts.push(RunFacts::new(path, &profile));
-            errors.push(SampleErrors::read(&profile));
+            errors.push([
+                (ALLOC, SampleErrors::read(&profile)),
+                (HEAP, SampleErrors::read_heap(&profile)),
+            ]);
             add_profile(&mut joined, &profile, what.no_lines);
             end = report_damage(path, profile.damage.as_ref(), end);
             if what.no_lines && run + 1 == old.len() {
@@ -135,6 +138,11 @@ impl RunComparison {
                 "none of the logs has events of kind {kind:?}"
             )));
         };
+        let errors = errors.into_iter().map(|run| {
+            let mut kinds = run.into_iter().filter(|(of, _)| of.is_kind(&kind));
+            kinds.next().and_then(|(_, errors)| errors)
+        });
+        let errors = errors.collect();
         let mut compared = RunComparison {
             filter: what.selection.event_filter().build_row_filter(&joined),
             old: old.len(),
@@ -320,8 +328,7 @@ impl RunComparison {
 
     /// The errors of the means of both sides. `None`: the compared events were counted exactly.
     pub fn side_errors(&self) -> Option<SideErrors> {
-        let is_sampled = self.errors.iter().any(Option::is_some);
-        if !is_sampled || !ALLOC.is_kind(&self.kind) {
+        if self.errors.iter().all(Option::is_none) {
             return None;
         }
         if self.measure == Measure::Count {

@@ -15,7 +15,7 @@ pub struct RecordingArgs {
     /// events` describes them [default: alloc]
     #[arg(long, value_name = "EVENTS", value_parser = EventSelection::parse)]
     events: Option<EventSelection>,
-    /// Let recording cost at most this part of the program's CPU time, from 1% to 25%: allocations are then sampled
+    /// Sample allocations alone; samples may cost this part of the program's CPU time, 1% to 25%
     #[arg(long, value_name = "PERCENT", value_parser = CostBudget::parse)]
     budget: Option<CostBudget>,
     /// Write the log to this file; %p is the process id, %t the time [default: lucce-%p-%t.lucce]

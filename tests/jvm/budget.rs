@@ -76,13 +76,13 @@ fn estimates(setup: &Setup, jdk: &Jdk) -> Checked {
         format!("{within} of {lines} lines are within their errors")
     })?;
     let text = java.lucce().text(0, &["report", log])?;
-    let is_told = text.contains("budget: 10% of the program's CPU time") && text.contains(" ±");
+    let is_told = text.contains("budget: samples may cost 10% of") && text.contains(" ±");
     ensure(is_told, || text.clone())?;
     let page = java.log().with_extension("html");
     let page = &*page.to_string_lossy();
     java.lucce().text(0, &["view", log, "-o", page])?;
     let html = std::fs::read_to_string(page).map_err(|e| e.to_string())?;
-    ensure(html.contains("Budget: 10%"), || {
+    ensure(html.contains("Budget: samples may cost 10%"), || {
         "no budget on the page".into()
     })?;
     java.lucce().check(&java.log())?;
@@ -131,7 +131,7 @@ fn refused(setup: &Setup) -> Checked {
         ("budget=40%", "1% to 25%, which samples keep to"),
         (
             "budget=10%,events=alloc+lock",
-            "budget= records without hooks",
+            "budget= measures the cost of sampled allocations alone",
         ),
     ] {
         let java = Java::new(setup, setup.jdk(), "budget-refused").agent(options);

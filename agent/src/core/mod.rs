@@ -55,7 +55,7 @@ use named_methods::NamedMethods;
 #[cfg(feature = "lab")]
 pub use output_files::CallsFile;
 pub use output_files::OutputFiles;
-pub use sample_budget::SampleBudget;
+pub use sample_budget::{SampleBudget, SampleDraws};
 pub use scope::{is_in_scope, is_jdk_excluded, may_be_created, may_create};
 pub use streamer::EventStreamer;
 pub use verify_schedule::{VerifyCountdown, VerifySchedule, VerifySums};

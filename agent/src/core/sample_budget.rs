@@ -9,10 +9,10 @@
 //! unbiased however the interval varies. The counters of [`SAMPLE_ERRORS`] have the variance of each context's sum.
 
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use lucce_jvmti::clock;
-use lucce_options::DEFAULT_SAMPLING_INTERVAL;
+use lucce_options::{CostBudget, DEFAULT_SAMPLING_INTERVAL};
 use lucce_tracelog::{CounterBlock, EventTypeId, TotalCounter};
 
 use crate::core::AgentCore;
@@ -20,9 +20,9 @@ use crate::memory::locks::WatchedMutex;
 use crate::options::LogLevel;
 use crate::registry::agent_log::AgentLog;
 
-/// Bounds of the interval in bytes. The largest is the floor of accuracy: a sum of 1 GB has an error of at most 13%.
-const LEAST_INTERVAL: u32 = 1 << 10;
-const MOST_INTERVAL: u32 = 4 << 20;
+/// Bounds of the interval in bytes. The largest is the floor of accuracy: a sum of 1 GB has an error of at most 13% by chance.
+const LEAST_INTERVAL: u32 = CostBudget::LEAST_INTERVAL;
+const MOST_INTERVAL: u32 = CostBudget::MOST_INTERVAL;
 /// One in this number of samples is timed: reading the clock is a system call.
 const SAMPLES_PER_TIMING: u64 = 8;
 /// The load is measured after this number of samples or nanoseconds, whichever comes first.
@@ -66,7 +66,54 @@ pub struct SampleBudget {
     checked_ns: AtomicU64,
     state: WatchedMutex<BudgetState>,
     totals: Option<CounterBlock<TotalCounter>>,
-    error_type: OnceLock<Option<EventTypeId>>,
+    error_type: OnceLock<EventTypeId>,
+    has_warned_of_variance: AtomicBool,
+}
+
+/// The sampling intervals of a thread's draws, in bytes. 0: every allocation is a sample.
+#[derive(Clone, Copy)]
+pub struct SampleDraws {
+    /// Of the draw that led to the current sample.
+    sample_interval: u32,
+    /// Of the VM's draw of the distance to the next sample.
+    next_interval: u32,
+    /// Whether an agent has seen that draw.
+    is_seen: bool,
+}
+
+impl SampleDraws {
+    /// `interval`: that of a draw that no agent has seen.
+    pub fn new(interval: u32) -> SampleDraws {
+        SampleDraws {
+            sample_interval: interval,
+            next_interval: interval,
+            is_seen: false,
+        }
+    }
+
+    /// The VM has taken a sample, and has drawn the distance to the next one with the `present` interval.
+    pub fn note_sample(&mut self, present: u32) {
+        self.sample_interval = self.next_interval;
+        self.note_draw(present);
+    }
+
+    /// The VM has drawn the distance to the next sample with this interval.
+    pub fn note_draw(&mut self, interval: u32) {
+        self.next_interval = interval;
+        self.is_seen = true;
+    }
+
+    /// Takes over the draw that an earlier agent has seen.
+    pub fn continue_earlier(&mut self, earlier: Option<SampleDraws>) {
+        if let Some(earlier) = earlier.filter(|earlier| earlier.is_seen) {
+            self.note_draw(earlier.next_interval);
+        }
+    }
+
+    /// The interval that weights the current sample.
+    pub fn sample_interval(&self) -> u32 {
+        self.sample_interval
+    }
 }
 
 struct BudgetState {
@@ -128,6 +175,7 @@ impl SampleBudget {
             }),
             totals: log.add_totals(&TOTALS).ok(),
             error_type: OnceLock::new(),
+            has_warned_of_variance: AtomicBool::new(false),
         };
         for total in [BudgetTotal::Interval, BudgetTotal::Least, BudgetTotal::Most] {
             budget.add_to_total(total, u64::from(first_interval));
@@ -141,14 +189,25 @@ impl SampleBudget {
         self.interval.load(Ordering::Relaxed)
     }
 
-    /// The interval of draws of threads that are older than the agent.
+    /// The interval of draws from before the agent that no earlier agent has seen.
     pub fn earlier_interval(&self) -> u32 {
         self.earlier_interval
     }
 
-    /// The type of counters with variances, which `find` adds to the log at the first call.
+    /// The type of counters with variances, which `find` adds to the log.
     pub fn error_type(&self, find: impl FnOnce() -> Option<EventTypeId>) -> Option<EventTypeId> {
-        *self.error_type.get_or_init(find)
+        if let Some(known) = self.error_type.get() {
+            return Some(*known);
+        }
+        let event = find()?;
+        Some(*self.error_type.get_or_init(|| event))
+    }
+
+    /// A sample's variance has no counter: says so once in the log.
+    pub fn warn_of_missing_variance(&self, core: &AgentCore) {
+        if !self.has_warned_of_variance.swap(true, Ordering::Relaxed) {
+            core.append_warning("errors of some samples are too small: there is no counter left");
+        }
     }
 
     /// Called before a sample is recorded. Returns the thread's CPU time in nanoseconds, if this sample is timed.
@@ -235,8 +294,8 @@ impl SampleBudget {
             core.report_message(
                 LogLevel::Warn,
                 &format!(
-                    "budget={}% is exceeded: samples at the largest interval, {} MB, take more; no estimate is worse than \
-                     that",
+                    "budget={}% is exceeded: samples at the largest interval, {} MB, take more; a sum of 1 GB still has an \
+                     error of at most 13% by chance",
                     self.percent,
                     MOST_INTERVAL >> 20
                 ),
@@ -248,7 +307,7 @@ impl SampleBudget {
     pub fn describe_choice(&self) -> String {
         format!(
             "budget={}%: allocations are sampled without hooks, one per {} to {} KB as the load allows, at first {} KB; a \
-             sum of 1 GB has an error of at most 13%",
+             sum of 1 GB has an error of at most 13% by chance",
             self.percent,
             LEAST_INTERVAL >> 10,
             MOST_INTERVAL >> 10,
@@ -293,6 +352,8 @@ struct IntervalController {
     rate: f64,
     /// Nanoseconds that samples have taken beyond [`Self::USED`]; negative: what they may take beyond it.
     debt_ns: f64,
+    /// The same, beyond the whole budget.
+    excess_ns: f64,
 }
 
 impl IntervalController {
@@ -314,6 +375,7 @@ impl IntervalController {
             price_ns: 0.0,
             rate: 0.0,
             debt_ns: 0.0,
+            excess_ns: 0.0,
         }
     }
 
@@ -343,6 +405,7 @@ impl IntervalController {
         let credit = -self.share * Self::PAY_BACK_NS;
         let used = self.share * Self::USED;
         self.debt_ns = (self.debt_ns + cost - used * program).max(credit);
+        self.excess_ns = (self.excess_ns + cost - self.share * program).max(credit);
         let target = used - self.debt_ns / Self::PAY_BACK_NS;
         let target = target.clamp(self.share * Self::LEAST_USED, self.share * Self::MOST_USED);
         let wanted = self.rate * self.price_ns / target;
@@ -357,7 +420,7 @@ impl IntervalController {
 
     /// Whether the largest interval does not keep to the budget.
     fn is_exceeded(&self) -> bool {
-        self.interval == MOST_INTERVAL && self.debt_ns > self.share * Self::PAY_BACK_NS
+        self.interval == MOST_INTERVAL && self.excess_ns > self.share * Self::PAY_BACK_NS
     }
 }
 
@@ -377,8 +440,8 @@ mod sample_budget_tests {
     struct Simulation {
         controller: IntervalController,
         random: u64,
-        /// The bytes until each thread's next sample, and the interval of the draw.
-        draws: Vec<(f64, u32)>,
+        /// The bytes until each thread's next sample, and the intervals of its draws.
+        draws: Vec<(f64, SampleDraws)>,
     }
 
     struct SimulatedSums {
@@ -398,7 +461,7 @@ mod sample_budget_tests {
             };
             for _ in 0..threads {
                 let distance = simulation.exponential() * f64::from(first);
-                simulation.draws.push((distance, first));
+                simulation.draws.push((distance, SampleDraws::new(first)));
             }
             simulation
         }
@@ -419,14 +482,17 @@ mod sample_budget_tests {
             while time < program_ns {
                 let next = self.draws.iter().take(load.threads).enumerate();
                 let next = next.min_by(|(_, a), (_, b)| a.0.total_cmp(&b.0));
-                let (thread, (distance, interval)) = next.map(|(at, draw)| (at, *draw)).unwrap();
+                let (thread, distance) = next.map(|(at, (left, _))| (at, *left)).unwrap();
                 time += distance / rate;
                 for (left, _) in self.draws.iter_mut().take(load.threads) {
                     *left -= distance;
                 }
                 let drawn = self.controller.interval;
                 let distance = self.exponential() * f64::from(drawn);
-                self.draws[thread] = (distance, drawn);
+                let (left, draws) = &mut self.draws[thread];
+                *left = distance;
+                draws.note_sample(drawn);
+                let interval = draws.sample_interval();
                 estimate += f64::from(interval);
                 cost += load.price;
                 window.0 += 1;
@@ -517,6 +583,78 @@ mod sample_budget_tests {
                 "{estimate} of {truth}"
             );
         }
+    }
+
+    /// A thread allocates equal parts in two contexts, in turns, and the interval changes with the context. Weighted by the present
+    /// interval, the first sample of each part would have the wrong weight.
+    #[test]
+    fn the_interval_of_its_draw_weights_a_sample() {
+        const PART: f64 = 100_000.0;
+        const TURNS: usize = 8000;
+        let mut simulation = Simulation::new(10, 1, 7);
+        let intervals = [64_000_u32, 1000];
+        let mut draws = SampleDraws::new(intervals[0]);
+        let mut distance = simulation.exponential() * f64::from(intervals[0]);
+        let mut sums = [0.0_f64; 2];
+        for turn in 0..TURNS {
+            let (context, mut left) = (turn % 2, PART);
+            while distance <= left {
+                left -= distance;
+                draws.note_sample(intervals[context]);
+                sums[context] += f64::from(draws.sample_interval());
+                distance = simulation.exponential() * f64::from(intervals[context]);
+            }
+            distance -= left;
+        }
+        let truth = PART * (TURNS / 2) as f64;
+        for sum in sums {
+            assert!((sum / truth - 1.0).abs() < 0.06, "{sums:?}, not {truth}");
+        }
+    }
+
+    #[test]
+    fn a_draw_outlives_the_agent_that_has_seen_it() {
+        let intervals = |earlier| {
+            let mut draws = SampleDraws::new(512 << 10);
+            draws.continue_earlier(earlier);
+            let mut sample = || {
+                draws.note_sample(2 << 10);
+                draws.sample_interval()
+            };
+            [sample(), sample()]
+        };
+        assert_eq!(intervals(None), [512 << 10, 2 << 10]);
+        // Its draw is older than the earlier agent.
+        let mut earlier = SampleDraws::new(512 << 10);
+        assert_eq!(intervals(Some(earlier)), [512 << 10, 2 << 10]);
+        earlier.note_sample(64 << 10);
+        assert_eq!(intervals(Some(earlier)), [64 << 10, 2 << 10]);
+        // The earlier agent has counted every allocation.
+        earlier.note_draw(0);
+        assert_eq!(intervals(Some(earlier)), [0, 2 << 10]);
+    }
+
+    /// Samples at the largest interval take a steady part of the budget.
+    #[test]
+    fn only_more_than_the_whole_budget_exceeds_it() {
+        let is_exceeded = |part: f64| {
+            let mut controller = IntervalController::new(10, MOST_INTERVAL);
+            let program = 250e6;
+            let price = part * controller.share * program / SAMPLES_PER_CHECK as f64;
+            for _ in 0..800 {
+                controller.follow_window(LoadWindow {
+                    samples: SAMPLES_PER_CHECK,
+                    bytes: SAMPLES_PER_CHECK * u64::from(MOST_INTERVAL),
+                    timed: SAMPLES_PER_CHECK,
+                    price_ns: Some(price as u64),
+                    cpu_ns: (program * (1.0 + part * controller.share)) as u64,
+                });
+                assert_eq!(controller.interval, MOST_INTERVAL);
+            }
+            controller.is_exceeded()
+        };
+        assert!(!is_exceeded(0.9) && !is_exceeded(0.99));
+        assert!(is_exceeded(1.05) && is_exceeded(3.0));
     }
 
     #[test]

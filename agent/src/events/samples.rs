@@ -193,8 +193,10 @@ pub fn add_variance(
     let event = budget.error_type(|| agent.find_or_add_event_type(kind.name, kind.unit, ""));
     let counter =
         event.and_then(|event| event_counter(agent.thread_parts(), counters, number, event));
-    if let Some(counter) = counter {
-        counter.add_events(1, sample_variance(size, interval));
+    match counter {
+        Some(counter) => counter.add_events(1, sample_variance(size, interval)),
+        // Readers assume the largest interval if the context has no variance.
+        None => budget.warn_of_missing_variance(agent.core),
     }
 }
 

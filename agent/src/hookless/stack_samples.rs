@@ -13,7 +13,7 @@ use lucce_jvmti::{FrameInfo, JniEnvironment, JvmError};
 use lucce_tracelog::{EventCounter, EventTypeId, RunId, ThreadId};
 
 use crate::core::agent_use::AgentUseGuard;
-use crate::core::{SampleBudget, VerifyCountdown};
+use crate::core::{SampleBudget, SampleDraws, VerifyCountdown};
 use crate::counting::CountingParts;
 use crate::events::samples;
 use crate::hookless::thread_storage::{self, CallContextScope};
@@ -50,7 +50,7 @@ pub fn record_allocation(
     let recorded = with_current(agent, |local| {
         let recorded = local.record_sample(env, thread, (class, size));
         if let Some(budget) = budget {
-            budget.end_sample(agent.core, local.sample_interval, since);
+            budget.end_sample(agent.core, local.draws.sample_interval(), since);
         }
         recorded
     });
@@ -71,14 +71,10 @@ pub fn with_current<T>(
 ) -> Option<T> {
     let with = LOCAL.try_with(|local| {
         local.try_borrow_mut().ok().map(|mut local| {
-            // Data of an earlier agent is invalid.
-            if local
-                .as_ref()
-                .is_some_and(|local| local.run != agent.core.run)
-            {
-                *local = None;
-            }
-            body(local.get_or_insert_with(|| Box::new(HooklessThread::new(agent))))
+            // Data of an earlier agent is invalid, except for the VM's last draw.
+            let earlier = local.take_if(|earlier| earlier.run != agent.core.run);
+            let earlier = earlier.map(|earlier| earlier.draws);
+            body(local.get_or_insert_with(|| Box::new(HooklessThread::new(agent, earlier))))
         })
     });
     with.ok().flatten()
@@ -101,9 +97,7 @@ pub struct HooklessThread {
     walk_reuse: WalkReuse,
     /// An allocation of the thread was sampled.
     has_sampled: bool,
-    /// Sampling intervals in bytes: of the current sample, and of the draw of the next one.
-    sample_interval: u32,
-    drawn_interval: u32,
+    draws: SampleDraws,
 }
 
 /// The location of an event in the current thread.
@@ -137,7 +131,7 @@ enum WalkReuse {
 pub fn note_sample(agent: CountingParts<'static>) {
     if let Some(budget) = &agent.core.budget {
         let _ = with_current(agent, |local| {
-            local.sample_interval = mem::replace(&mut local.drawn_interval, budget.interval());
+            local.draws.note_sample(budget.interval());
         });
     }
 }
@@ -145,7 +139,7 @@ pub fn note_sample(agent: CountingParts<'static>) {
 /// The current thread starts: the VM has drawn the distance to its first sample.
 pub fn note_thread_start(agent: CountingParts<'static>) {
     if let Some(budget) = &agent.core.budget {
-        let _ = with_current(agent, |local| local.drawn_interval = budget.interval());
+        let _ = with_current(agent, |local| local.draws.note_draw(budget.interval()));
     }
 }
 
@@ -211,11 +205,14 @@ struct FrameSite {
 }
 
 impl HooklessThread {
-    fn new(agent: CountingParts<'static>) -> HooklessThread {
+    /// `earlier`: the draws of the thread under an earlier agent.
+    fn new(agent: CountingParts<'static>, earlier: Option<SampleDraws>) -> HooklessThread {
         let interval = match &agent.core.budget {
             Some(budget) => budget.earlier_interval(),
             None => agent.core.sampling_interval().unwrap_or(0),
         };
+        let mut draws = SampleDraws::new(interval);
+        draws.continue_earlier(earlier);
         HooklessThread {
             run: agent.core.run,
             agent,
@@ -227,8 +224,7 @@ impl HooklessThread {
             countdown: agent.core.verify.begin_shared(),
             walk_reuse: WalkReuse::EachTime,
             has_sampled: false,
-            sample_interval: interval,
-            drawn_interval: interval,
+            draws,
         }
     }
 
@@ -240,6 +236,11 @@ impl HooklessThread {
         (class, size): (jclass, u64),
     ) -> Option<()> {
         let agent = self.agent;
+        let interval = self.draws.sample_interval();
+        if agent.core.budget.is_none() {
+            // The VM has drawn with the same interval, which a later agent needs to know.
+            self.draws.note_draw(interval);
+        }
         if agent.counters.coverage.is_leaving(env, size) {
             return Some(());
         }
@@ -594,7 +595,7 @@ impl HooklessThread {
         size: u64,
     ) -> Option<()> {
         let agent = self.agent;
-        let interval = self.sample_interval;
+        let interval = self.draws.sample_interval();
         let counters = self.find_or_add_counters(env, thread)?;
         samples::add_sample(agent, counters, number, (size, interval));
         if let Some(budget) = &agent.core.budget {

@@ -11,7 +11,7 @@ use crate::counting::CountingParts;
 use crate::memory::locks::WatchedMutex;
 use crate::options::LogLevel;
 
-/// Part of the process's CPU time in percent: as much as hooks cost, or more.
+/// Part of the process's CPU time in percent: as much as hooks cost, or more. With `budget=`, samples may take that in addition.
 const MAX_WALK_PERCENT: u64 = 20;
 /// Nanoseconds between two checks.
 const WINDOW_NS: u64 = 5_000_000_000;
@@ -71,10 +71,6 @@ pub fn end_walk(agent: CountingParts<'_>, frames: usize, since: Option<u64>) {
 }
 
 fn check_costs(agent: CountingParts<'_>, walks: u64) {
-    // The user has said what events may cost.
-    if agent.core.budget.is_some() {
-        return;
-    }
     let now = WalkCosts {
         walks,
         frames: FRAMES.load(Ordering::Relaxed),
@@ -91,7 +87,9 @@ fn check_costs(agent: CountingParts<'_>, walks: u64) {
         *last = Some(now);
         now.costs_since(before)
     };
-    if let Some(text) = passed.cost_warning()
+    let budget = agent.core.options.budget;
+    let allowed = MAX_WALK_PERCENT + budget.map_or(0, |budget| u64::from(budget.percent()));
+    if let Some(text) = passed.cost_warning(allowed)
         && !IS_WARNED.swap(true, Ordering::Relaxed)
     {
         let advice = match agent.core.is_attached() {
@@ -115,11 +113,12 @@ impl WalkCosts {
         }
     }
 
-    fn cost_warning(self) -> Option<String> {
+    /// `allowed`: the largest part of the CPU time without a warning, in percent.
+    fn cost_warning(self, allowed: u64) -> Option<String> {
         let share = 100 * self.walk_ns / self.cpu_ns.max(1);
         let a_second = self.walks * 1_000_000_000 / self.time_ns.max(1);
         let depth = self.frames / self.walks.max(1);
-        (share > MAX_WALK_PERCENT).then(|| {
+        (share > allowed).then(|| {
             format!(
                 "walking stacks takes {share}% of the CPU time ({a_second} events a second, {depth} frames each): \
                  hooks would take less"
@@ -141,13 +140,17 @@ mod walk_cost_tests {
             cpu_ns: 6_000_000_000,
             time_ns: 5_000_000_000,
         };
-        assert_eq!(at(1_200_000_000).cost_warning(), None);
-        let text = at(1_500_000_000).cost_warning().unwrap();
+        let warning = |walking| at(walking).cost_warning(MAX_WALK_PERCENT);
+        assert_eq!(warning(1_200_000_000), None);
+        let text = warning(1_500_000_000).unwrap();
         assert!(
             text.contains("25%") && text.contains("10000 events a second, 40 frames each"),
             "{text}"
         );
         assert_eq!(at(1).costs_since(at(1)), WalkCosts::default());
-        assert_eq!(WalkCosts::default().cost_warning(), None);
+        assert_eq!(WalkCosts::default().cost_warning(MAX_WALK_PERCENT), None);
+        // With budget=10%.
+        let beside = |walking| at(walking).cost_warning(MAX_WALK_PERCENT + 10);
+        assert!(beside(1_800_000_000).is_none() && beside(1_900_000_000).is_some());
     }
 }

@@ -89,6 +89,28 @@ fn every_format_reports_unjudged_gates_with_reasons() {
     }
 }
 
+/// 400 objects of 4,096 bytes come from some 24 samples: their error is ±41%.
+#[test]
+fn samples_of_the_heap_are_judged_beyond_their_error() {
+    let dir = tempfile::tempdir().unwrap();
+    for (name, objects) in [("base", 400), ("more", 440), ("many", 1600)] {
+        lucce_testkit::heap_sampled(&dir.path().join(name), objects);
+    }
+    let gate = |new: &str, sort: &str| {
+        let gate = format!("gate {new} --base base --event heap {sort}");
+        let output = lucce(dir.path(), &gate);
+        (output.status.code(), stdout_text(&output))
+    };
+    let (code, text) = gate("more", "");
+    let reason = "is within their error of ±";
+    assert!(code == Some(2) && text.contains(reason), "{text}");
+    let (code, text) = gate("many", "");
+    assert!(code == Some(1) && text.contains("failed"), "{text}");
+    let (code, text) = gate("many", "--sort count");
+    let reason = "have no known error: compare bytes";
+    assert!(code == Some(2) && text.contains(reason), "{text}");
+}
+
 #[test]
 fn a_form_is_not_written_over_a_log() {
     let logs = logs();

@@ -1,8 +1,8 @@
-//! `budget=PERCENT`: what recording may cost.
+//! `budget=PERCENT`: what samples may cost.
 
 use crate::OptionError;
 
-/// The part of the program's CPU time that the agent may take, in percent.
+/// The part of the program's CPU time that samples may take, in percent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CostBudget(u32);
 
@@ -11,6 +11,9 @@ impl CostBudget {
     const LEAST: u32 = 1;
     /// Hooks in every call cost about as much, and more in some programs. No rate of samples can change that.
     const MOST: u32 = 25;
+    /// Bounds of the sampling interval in bytes.
+    pub const LEAST_INTERVAL: u32 = 1 << 10;
+    pub const MOST_INTERVAL: u32 = 4 << 20;
 
     /// Parses `20%` or `20`.
     ///

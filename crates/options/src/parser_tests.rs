@@ -376,7 +376,7 @@ fn a_budget_samples_allocations_without_hooks() {
     let options = parse("budget=20%").unwrap();
     assert_eq!(options.events.alloc_interval(), Some(512 << 10));
     assert!(options.is_hookless() && !options.has_alloc_hooks());
-    let options = parse("events=alloc=64k+exception,budget=5").unwrap();
+    let options = parse("events=alloc=64k,budget=5").unwrap();
     assert_eq!(options.events.alloc_interval(), Some(64 << 10));
     assert_eq!(options.budget.map(|budget| budget.percent()), Some(5));
     let attached = parse_attached("budget=5%,alloc=64k").unwrap();
@@ -396,9 +396,21 @@ fn a_budget_is_refused_with_the_reason_where_it_cannot_be_kept() {
         ("budget=5%,events=none", "events= has no alloc"),
         ("budget=5%,events=alloc+leak", "need a fixed one"),
         ("budget=5%,events=alloc+heap", "need a fixed one"),
-        ("budget=5%,events=alloc+lock", "records without hooks"),
-        ("budget=5%,events=alloc=all", "records without hooks"),
-        ("budget=5%,events=alloc=sizes", "records without hooks"),
+        ("budget=5%,events=alloc+lock", "sampled allocations alone"),
+        (
+            "budget=5%,events=alloc+exception",
+            "sampled allocations alone",
+        ),
+        (
+            "budget=5%,events=alloc=64k+native",
+            "sampled allocations alone",
+        ),
+        ("budget=5%,events=alloc=all", "sampled allocations alone"),
+        ("budget=5%,events=alloc=sizes", "sampled allocations alone"),
+        ("budget=5%,requests=auto", "sampled allocations alone"),
+        ("budget=5%,resource=a.B.c:d", "sampled allocations alone"),
+        ("budget=5%,events=alloc=1023", "from 1k to 4m"),
+        ("budget=5%,events=alloc=64m", "from 1k to 4m"),
         ("budget=5%,stream=on", "single events"),
         ("budget=5%,burst=1ms/10ms", "records without hooks"),
         ("budget=5%,ctl=all", "records without hooks"),
@@ -407,11 +419,22 @@ fn a_budget_is_refused_with_the_reason_where_it_cannot_be_kept() {
         let error = error_of(bad);
         assert!(error.contains(why), "{bad}: {error}");
     }
-    for bad in ["alloc=all", "events=lock", "events=alloc+leak"] {
-        assert!(
-            parse_attached(&format!("budget=5%,{bad}")).is_err(),
-            "{bad}"
-        );
+    for (bad, why) in [
+        ("alloc=all", "alloc=all counts each"),
+        ("events=lock", "events= has no alloc"),
+        ("events=alloc+leak", "need a fixed one"),
+        ("events=alloc+lock", "sampled allocations alone"),
+        ("events=alloc+open", "sampled allocations alone"),
+        ("events=alloc+time:a.B.c", "sampled allocations alone"),
+        ("alloc=1023", "from 1k to 4m"),
+        ("alloc=64m", "from 1k to 4m"),
+    ] {
+        let error = parse_attached(&format!("budget=5%,{bad}")).unwrap_err();
+        assert!(error.to_string().contains(why), "{bad}: {error}");
+    }
+    for first in ["alloc=1k", "alloc=4m"] {
+        assert!(parse_attached(&format!("budget=5%,{first}")).is_ok());
+        assert!(parse(&format!("budget=5%,events={first}")).is_ok());
     }
 }
 

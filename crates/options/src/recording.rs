@@ -26,7 +26,7 @@ pub struct RecordingOptions {
     pub delay: Option<StartDelay>,
     /// Count in bursts only.
     pub burst: Option<BurstOptions>,
-    /// The cost that the user allows.
+    /// The cost of samples that the user allows.
     pub budget: Option<CostBudget>,
     /// Compare every n-th event with the VM's own stack trace; 0: none.
     pub verify: u32,
@@ -234,6 +234,12 @@ impl RecordingOptions {
             let open = EventKindSet::default().with_kind(&OPEN);
             self.events = self.events.with_kinds(open);
         }
+    }
+
+    /// The first sampling interval in bytes that the user gives for `budget=`.
+    pub(crate) fn first_interval(&self) -> Option<u32> {
+        let attached = self.attached_alloc.map(AllocationSampling::interval);
+        attached.or(self.events.alloc_interval())
     }
 
     /// Whether classes get hooks for allocations.

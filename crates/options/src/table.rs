@@ -11,7 +11,7 @@ use lucce_filter::PatternList;
 use crate::entry::{
     OptionChoice, OptionConflict, OptionEntry, OptionGroup, OptionModes, OptionText, OptionValue,
 };
-use crate::kinds::{ALLOC, REQUEST};
+use crate::kinds::{ALLOC, EventKindSet, REQUEST, SAMPLES};
 use crate::placeholders::check_placeholders;
 use crate::recording::{
     AllocationSampling, ClassCacheOption, ControlMode, EncodingChoice, InstrumentScope, LogLevel,
@@ -163,9 +163,9 @@ pub static OPTION_TABLE: [OptionEntry; 34] = [
             },
             get: |options| options.budget.map(CostBudget::to_text),
         },
-        summary: "CPU time that recording may cost, 1% to 25% of the program's",
+        summary: "CPU time that samples may cost, 1% to 25% of the program's",
         details: "Allocations are sampled without hooks, [as the load allows](../guide/allocations.md#a-budget); \
-                  `alloc=SIZE` is the first interval.",
+                  `alloc=SIZE` is the first interval, 1k to 4m.",
         group: OptionGroup::Events,
         modes: OptionModes::Both,
         conflicts: &[
@@ -193,10 +193,31 @@ pub static OPTION_TABLE: [OptionEntry; 34] = [
                 },
             },
             OptionConflict {
-                combination: "`budget=` with kinds or options that need hooks",
+                combination: "`budget=` with other kinds",
+                reason: "their cost is not measured",
+                message: "budget= measures the cost of sampled allocations alone: leave out the other kinds of events=, \
+                          requests=auto and resource=, or budget=",
+                applies: |options| {
+                    let kinds = options.events.kinds().without_kind(&ALLOC);
+                    let others = kinds.without_kind(&SAMPLES);
+                    options.budget.is_some() && others != EventKindSet::default()
+                },
+            },
+            OptionConflict {
+                combination: "`budget=` with `alloc=SIZE` outside 1k to 4m",
                 reason: "",
-                message: "budget= records without hooks: leave out the other kinds of events= except exception and \
-                          native, stream=on, burst=, ctl=all, tracking= and encoding=static, or budget=",
+                message: "budget= keeps the interval from 1k to 4m, and alloc=SIZE, the first one, is outside",
+                applies: |options| {
+                    let range = CostBudget::LEAST_INTERVAL..=CostBudget::MOST_INTERVAL;
+                    let first = options.first_interval().filter(|bytes| *bytes > 0);
+                    options.budget.is_some() && first.is_some_and(|bytes| !range.contains(&bytes))
+                },
+            },
+            OptionConflict {
+                combination: "`budget=` with options that need hooks",
+                reason: "",
+                message: "budget= records without hooks: leave out burst=, ctl=all, tracking= and encoding=static, or \
+                          budget=",
                 applies: |options| {
                     let is_sampled = options.events.alloc_interval().is_some();
                     options.budget.is_some() && is_sampled && !options.is_hookless()

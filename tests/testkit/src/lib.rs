@@ -351,6 +351,25 @@ fn noted(path: &Path, notes: &[(&'static str, &'static str)]) -> Ids {
     ids
 }
 
+/// The sample, with estimated arrays of 4,096 bytes on the heap, from one sample every 65,536 bytes.
+pub fn heap_sampled(path: &Path, objects: u64) {
+    let (mut writer, ids) = running(path);
+    let cells = writer.add_event_counters(ThreadId(1), 1).unwrap();
+    let (key, value) = ("heap.interval".into(), "65536".into());
+    writer.append(MetaRecord { key, value }).unwrap();
+    let event = EventType {
+        id: EventTypeId(1),
+        kind: "heap".into(),
+        unit: "bytes".into(),
+        detail: "[B".into(),
+    };
+    writer.append(event).unwrap();
+    cells[0].claim(ids[&'C'], EventTypeId(1));
+    (0..objects).for_each(|_| cells[0].count_event(4096));
+    writer.append(EndRecord).unwrap();
+    writer.close().unwrap();
+}
+
 /// A run without allocations: events of the program's own alone, or none.
 pub fn requests(path: &Path, requests: u64) -> Ids {
     let mut writer = writer(path);
