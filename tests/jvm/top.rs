@@ -117,7 +117,7 @@ fn screen(setup: &Setup) -> Checked {
     terminal.resize("40")?;
     terminal.press("Enter")?;
     terminal.press("Right")?;
-    terminal.until(&["events types", "Forever"])?;
+    terminal.until(&["/s  Forever\n"])?;
     terminal.press("Left")?;
     terminal.press("s")?;
     terminal.press("d")?;
