@@ -94,9 +94,12 @@ fn check(case: &Case) -> Checked {
             && text.contains("one every 16,384 bytes"),
         || text.clone(),
     )?;
-    // The samples are a kind of their own for comparisons.
-    java.lucce()
-        .text(0, &["gate", "--event", "heap", "--base", log, log])?;
+    // The samples are a kind of their own for comparisons, and a limit within their error is not judged.
+    let gate = ["gate", "--event", "heap", "--base", log, log];
+    let limit = ["--max-growth", "30%"];
+    java.lucce().text(0, &[&gate[..], &limit].concat())?;
+    let doubt = java.lucce().text(2, &gate)?;
+    ensure(doubt.contains("within their error of ±"), || doubt.clone())?;
     java.lucce().check(&java.log())?;
     java.clean();
     Ok(())
