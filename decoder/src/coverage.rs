@@ -414,6 +414,8 @@ impl fmt::Display for AllocationCoverage {
 
 #[cfg(test)]
 mod coverage_tests {
+    use lucce_testkit::random::Random;
+
     use super::*;
 
     fn coverage(counted: u64, allocated: u64) -> AllocationCoverage {
@@ -480,20 +482,14 @@ mod coverage_tests {
     fn the_error_is_that_of_drawn_samples() {
         let (interval, objects) = (1000_u64, [(40_u64, 5000_u64), (700, 300), (20_000, 10)]);
         let truth: u64 = objects.iter().map(|(size, count)| size * count).sum();
-        let mut random = 1_u64;
-        let mut uniform = || {
-            random = random
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1_442_695_040_888_963_407);
-            (random >> 11) as f64 / (1_u64 << 53) as f64
-        };
+        let mut random = Random(1);
         let (mut within, mut stated, mut squares) = (0, 0.0, 0.0);
         let rounds = 400;
         for _ in 0..rounds {
             let mut counters = Vec::new();
             for (size, count) in objects {
                 let chance = 1.0 - (-(size as f64) / interval as f64).exp();
-                let drawn = (0..count).filter(|_| uniform() < chance).count();
+                let drawn = (0..count).filter(|_| random.uniform() < chance).count();
                 let objects = (drawn as f64 / chance).round() as u64;
                 counters.push((objects, objects * size));
             }

@@ -313,6 +313,8 @@ impl fmt::Display for BudgetSummary {
 
 #[cfg(test)]
 mod sample_errors_tests {
+    use lucce_testkit::random::Random;
+
     use super::*;
 
     fn errors(interval: u64, variances: Option<&[(u64, u64, u64)]>) -> SampleErrors {
@@ -389,13 +391,7 @@ mod sample_errors_tests {
     fn sums_of_all_sizes_are_within_their_errors_in_95_of_100_runs() {
         const ROUNDS: u32 = 1000;
         let interval = 65_536_u64;
-        let mut random = 7_u64;
-        let mut uniform = || {
-            random = random
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1_442_695_040_888_963_407);
-            (random >> 11) as f64 / (1_u64 << 53) as f64
-        };
+        let mut random = Random(7);
         let cases = [
             (0.1_f64, 2000_u64),
             (1.0, 400),
@@ -410,8 +406,8 @@ mod sample_errors_tests {
             for _ in 0..ROUNDS {
                 let mut counted = 0_u64;
                 for _ in 0..objects {
-                    if uniform() < chance {
-                        counted += (1.0 / chance + uniform()).floor() as u64;
+                    if random.uniform() < chance {
+                        counted += (1.0 / chance + random.uniform()).floor() as u64;
                     }
                 }
                 let counter = (ContextId(1), counted, counted * size);

@@ -427,6 +427,7 @@ impl IntervalController {
 #[cfg(test)]
 mod sample_budget_tests {
     use super::*;
+    use crate::memory::random_numbers::RandomNumbers;
 
     /// A program that allocates `rate` bytes in a nanosecond of its CPU time, and whose samples take `price` nanoseconds.
     #[derive(Clone, Copy)]
@@ -439,7 +440,7 @@ mod sample_budget_tests {
     /// Simulates the VM: each thread keeps the interval of its draw.
     struct Simulation {
         controller: IntervalController,
-        random: u64,
+        random: RandomNumbers,
         /// The bytes until each thread's next sample, and the intervals of its draws.
         draws: Vec<(f64, SampleDraws)>,
     }
@@ -456,7 +457,7 @@ mod sample_budget_tests {
             let first = DEFAULT_SAMPLING_INTERVAL;
             let mut simulation = Simulation {
                 controller: IntervalController::new(percent, first),
-                random: seed,
+                random: RandomNumbers(seed),
                 draws: Vec::new(),
             };
             for _ in 0..threads {
@@ -467,12 +468,8 @@ mod sample_budget_tests {
         }
 
         fn exponential(&mut self) -> f64 {
-            self.random = self
-                .random
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1_442_695_040_888_963_407);
-            let uniform = ((self.random >> 11) as f64 + 1.0) / (1_u64 << 53) as f64;
-            -uniform.ln()
+            // Never the logarithm of 0.
+            -(1.0 - self.random.uniform()).ln()
         }
 
         fn run(&mut self, load: SimulatedLoad, program_ns: f64) -> SimulatedSums {

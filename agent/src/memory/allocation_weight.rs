@@ -48,6 +48,7 @@ pub fn sample_variance(size: u64, interval: u32) -> u64 {
 #[cfg(test)]
 mod allocation_weight_tests {
     use super::*;
+    use crate::memory::random_numbers::RandomNumbers;
 
     #[test]
     fn each_allocation_has_weight_one_when_all_are_sampled() {
@@ -69,13 +70,7 @@ mod allocation_weight_tests {
     fn sums_of_all_sizes_are_within_two_deviations_in_95_of_100_runs() {
         const ROUNDS: u32 = 1000;
         let interval = 512_u32 << 10;
-        let mut random = 7_u64;
-        let mut uniform = || {
-            random = random
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1_442_695_040_888_963_407);
-            (random >> 11) as f64 / (1_u64 << 53) as f64
-        };
+        let mut random = RandomNumbers(7);
         // Sizes in intervals, and numbers of objects.
         let cases = [
             (0.1_f64, 2000_u64),
@@ -92,9 +87,9 @@ mod allocation_weight_tests {
                 let mut weight = AllocationWeight::default();
                 let (mut counted, mut variance) = (0_u64, 0_u64);
                 for _ in 0..objects {
-                    let other = (uniform() * f64::from(interval)) as u64;
+                    let other = (random.uniform() * f64::from(interval)) as u64;
                     weight.count_objects(other, interval);
-                    if uniform() < chance {
+                    if random.uniform() < chance {
                         counted += weight.count_objects(size, interval);
                         variance += sample_variance(size, interval);
                     }

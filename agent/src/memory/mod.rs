@@ -13,6 +13,8 @@ pub mod java_table;
 pub mod library_imports;
 pub mod locks;
 pub mod pages;
+#[cfg(test)]
+pub mod random_numbers;
 pub mod slots;
 pub mod text_table;
 

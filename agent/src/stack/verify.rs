@@ -1,7 +1,7 @@
 //! Verification: compares the VM's own stack trace with the decoded number, frame by frame.
 //!
-//! Lines are those that the VM reports; each is read again now and then. If the code of a class was replaced, frames may run older code, so
-//! lines come from a `Throwable` (`throwable_trace`). The comparison uses nothing that traces are made of.
+//! Lines are those that the VM reports; each is read again now and then. If the code of a class was replaced, frames may
+//! run older code, so lines come from a `Throwable` (`throwable_trace`). The comparison uses nothing that traces are made of.
 
 use std::fmt::Write;
 use std::sync::Arc;
