@@ -3,6 +3,8 @@
 //! Each artifact has its sources, its documentation and a POM that needs no other one, as Maven Central wants it; signatures
 //! are the publisher's.
 
+mod benchmarks;
+mod gated_build;
 mod new_projects;
 
 use std::fs;
@@ -12,7 +14,16 @@ use std::process::Command;
 use crate::{Outcome, build, jdk, paths, systems, tools};
 
 /// Folders of `java-harness/artifacts`: each is an artifact.
-const ARTIFACTS: [&str; 6] = ["api", "lucce", "junit", "logback", "log4j2", "netty"];
+const ARTIFACTS: [&str; 8] = [
+    "api",
+    "lucce",
+    "junit",
+    "jmh",
+    "maven-plugin",
+    "logback",
+    "log4j2",
+    "netty",
+];
 
 /// The system for which `build` makes what it makes.
 const BUILT: &str = "linux-x64";
@@ -93,7 +104,9 @@ impl Maven {
         let group = self.repository().join("io/lucce");
         let found = fs::read_dir(&group).map_err(|e| format!("{}: {e}", group.display()))?;
         let mut artifacts = 0;
-        for artifact in found.filter_map(Result::ok) {
+        // Files of the group name the plugin's prefix.
+        let folders = found.filter_map(Result::ok);
+        for artifact in folders.filter(|entry| entry.path().is_dir()) {
             let name = artifact.file_name().to_string_lossy().into_owned();
             let base = artifact.path().join(version);
             let file = |end: &str| base.join(format!("{name}-{version}{end}"));

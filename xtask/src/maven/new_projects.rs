@@ -1,11 +1,11 @@
 //! New projects, of Maven and of Gradle, that name the artifacts: a program that uses the API, with the agent and the command out of
-//! the jar, and tests that limit what they allocate.
+//! the jar, tests that limit what they allocate, and benchmarks.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use super::{Maven, url};
+use super::{Maven, benchmarks, gated_build, url};
 use crate::{Outcome, build, jdk, tools};
 
 const POM: &str = include_str!("pom.xml");
@@ -13,6 +13,7 @@ const GRADLE: &str = include_str!("build.gradle");
 const SETTINGS: &str = "rootProject.name = 'app'\n";
 const APP: &str = include_str!("App.java");
 const TEST: &str = include_str!("AppTest.java");
+const BENCHMARKS: &str = include_str!("Sizes.java");
 
 const COPY: &str = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies";
 
@@ -20,6 +21,7 @@ const COPY: &str = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-
 /// A project cannot use an artifact, or prints anything else than it must.
 pub fn try_out(maven: &Maven) -> Outcome {
     of_maven(maven)?;
+    gated_build::try_out(maven)?;
     match has_gradle() {
         true => of_gradle(maven),
         false => {
@@ -35,13 +37,17 @@ fn has_gradle() -> bool {
 }
 
 /// A repository of its own: what an earlier run left in this user's would hide what is tried.
-fn local(maven: &Maven) -> PathBuf {
+pub fn local(maven: &Maven) -> PathBuf {
     maven.to.join("local")
 }
 
 fn of_maven(maven: &Maven) -> Outcome {
     let project = maven.to.join("new project");
-    write(maven, &project, &[("pom.xml", POM)])?;
+    let files = [
+        ("pom.xml", POM),
+        ("src/main/java/com/acme/Sizes.java", BENCHMARKS),
+    ];
+    write(maven, &project, &files)?;
     let mvn = |goals: &[&str]| {
         let mut mvn = maven.mvn(&project);
         mvn.args(goals);
@@ -56,6 +62,7 @@ fn of_maven(maven: &Maven) -> Outcome {
     ];
     tools::run_quietly(&mut mvn(&copied))?;
     let agent = run(maven, &project, "target/lib", "target/classes")?;
+    benchmarks::try_out(maven, &project)?;
     // What Maven tells in its quiet mode is failures alone; what was skipped, and why, is in the report.
     let failed = failure(&mut mvn(&["test", &format!("-Dagent={agent}")]))?;
     has_failed(
@@ -98,10 +105,17 @@ fn write(maven: &Maven, project: &Path, files: &[(&str, &str)]) -> Outcome {
         ("src/main/java/App.java", APP),
         ("src/test/java/AppTest.java", TEST),
     ];
-    for (file, text) in files.iter().chain(&sources) {
-        let text = text.replace("VERSION", env!("CARGO_PKG_VERSION"));
-        let text = text.replace("REPOSITORY", &url(&maven.repository()));
-        let text = text.replace("CENTRAL", &url(&local(maven)));
+    write_files(maven, project, files)?;
+    write_files(maven, project, &sources)
+}
+
+/// Writes files of a project: paths in it, and texts to fill in.
+///
+/// # Errors
+/// A file cannot be written.
+pub fn write_files(maven: &Maven, project: &Path, files: &[(&str, &str)]) -> Outcome {
+    for (file, text) in files {
+        let text = fill_in(maven, text);
         let path = project.join(file);
         let folder = path.parent().unwrap_or(project);
         fs::create_dir_all(folder)
@@ -109,6 +123,13 @@ fn write(maven: &Maven, project: &Path, files: &[(&str, &str)]) -> Outcome {
             .map_err(|e| format!("{}: {e}", path.display()))?;
     }
     Ok(())
+}
+
+/// The text with the version and the addresses of the repositories.
+pub fn fill_in(maven: &Maven, text: &str) -> String {
+    text.replace("VERSION", env!("CARGO_PKG_VERSION"))
+        .replace("REPOSITORY", &url(&maven.repository()))
+        .replace("CENTRAL", &url(&local(maven)))
 }
 
 /// Runs the program under the agent; the JVM's flag for it. `libraries`: the folder with the artifacts.
@@ -139,7 +160,10 @@ fn run(maven: &Maven, project: &Path, libraries: &str, classes: &str) -> Result<
 }
 
 /// All that a build tool prints, which must fail.
-fn failure(command: &mut Command) -> Result<String, String> {
+///
+/// # Errors
+/// It has not failed, or cannot be started.
+pub fn failure(command: &mut Command) -> Result<String, String> {
     let output = command.stdin(Stdio::null()).output();
     let output = output.map_err(|e| e.to_string())?;
     let both = [output.stdout, output.stderr].concat();
