@@ -12,7 +12,7 @@ use jvmti_bindings::sys::jvmti as ti;
 use lucce_instrument::kinds::{ALLOC, CLASS, OPEN};
 use lucce_jvmti::{JvmError, Jvmti, VmHandle};
 
-use crate::core::HooklessMode;
+use crate::core::{HookBudget, HooklessMode, SampleBudget};
 use crate::events::{enable_early_sources, wanted_sources};
 use crate::hookless::{thread_storage, walk_cost};
 use crate::leaks;
@@ -210,8 +210,10 @@ pub fn start_events(agent: &'static Agent, env: Option<*mut JNIEnv>) -> Result<(
             .core
             .append_meta("sampled.bytes", &interval.to_string());
     }
-    if let Some(budget) = &agent.core.budget {
-        let choice = budget.describe_choice();
+    let samples = agent.core.budget.as_ref();
+    let hooks = agent.core.hook_budget.as_ref();
+    let choice = samples.map(SampleBudget::describe_choice);
+    if let Some(choice) = choice.or(hooks.map(HookBudget::describe_choice)) {
         agent.core.append_meta("budget", &choice);
         agent.core.report_message(LogLevel::Info, &choice);
     }
