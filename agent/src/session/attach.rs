@@ -12,7 +12,7 @@ use jvmti_bindings::sys::jvmti as ti;
 use lucce_instrument::kinds::{ALLOC, CLASS, OPEN};
 use lucce_jvmti::{JvmError, Jvmti, VmHandle};
 
-use crate::core::{HookBudget, HooklessMode, SampleBudget};
+use crate::core::HooklessMode;
 use crate::events::{enable_early_sources, wanted_sources};
 use crate::hookless::{thread_storage, walk_cost};
 use crate::leaks;
@@ -210,13 +210,7 @@ pub fn start_events(agent: &'static Agent, env: Option<*mut JNIEnv>) -> Result<(
             .core
             .append_meta("sampled.bytes", &interval.to_string());
     }
-    let samples = agent.core.budget.as_ref();
-    let hooks = agent.core.hook_budget.as_ref();
-    let choice = samples.map(SampleBudget::describe_choice);
-    if let Some(choice) = choice.or(hooks.map(HookBudget::describe_choice)) {
-        agent.core.append_meta("budget", &choice);
-        agent.core.report_message(LogLevel::Info, &choice);
-    }
+    live::announce_budget(agent);
     if let Some(env) = env {
         live::prepare_class_watch(agent, agent.core.jni_env(env));
     }
