@@ -22,6 +22,8 @@
 //! Below a frame that is in no list, a class initializer finds slots that do not match the frames, and its events are
 //! dropped.
 
+use lucce_bytecode::ClassFileMethod;
+
 use crate::jdk::recorder;
 
 /// VM entries on objects of any class, by name and descriptor.
@@ -35,7 +37,7 @@ const ANY_CLASS: [&str; 5] = [
 ];
 
 /// VM entries by class and method, with the descriptor if other overloads are called often. `*` makes a prefix.
-pub const METHODS: [(&str, &str); 53] = [
+pub const METHODS: [(&str, &str); 55] = [
     // In the middle of any method: linking, loading and initialising.
     ("java/lang/invoke/MethodHandleNatives", "linkCallSite"),
     (
@@ -57,6 +59,12 @@ pub const METHODS: [(&str, &str); 53] = [
     ("java/lang/ClassLoader", "findNative"),
     ("java/lang/ClassLoader", "getResourceAsByteArray"),
     ("jdk/internal/loader/NativeLibraries", "getFromClass"),
+    // JDK 11.
+    ("java/lang/ClassLoader$NativeLibrary", "getFromClass"),
+    (
+        "java/security/ProtectionDomain",
+        "impliesCreateAccessControlContext",
+    ),
     ("java/lang/Throwable", "initCause"),
     (
         "java/lang/BootstrapMethodError",
@@ -190,6 +198,21 @@ pub fn is_vm_entered(class: &str, method: &str, descriptor: &str) -> bool {
         || ANY_CLASS
             .iter()
             .any(|name| matches_pattern(name, method, descriptor))
+}
+
+/// Whether the VM enters privileged actions. `release`: the JDK's feature version, such as 11.
+///
+/// In JDK 11 `AccessController.doPrivileged` is a native method that calls its action's `run`. It is Java code in later
+/// JDKs.
+#[must_use]
+pub fn has_native_actions(release: u32) -> bool {
+    release <= 11
+}
+
+/// Whether the method may be that of a privileged action: `run` of `PrivilegedAction` and `PrivilegedExceptionAction`.
+#[must_use]
+pub fn is_action(method: &ClassFileMethod<'_>) -> bool {
+    method.name == "run" && method.descriptor == "()Ljava/lang/Object;"
 }
 
 /// Whether code of Flight Recorder calls this method.
