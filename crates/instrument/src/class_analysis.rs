@@ -69,7 +69,7 @@ pub struct InstrumentationOptions<'w> {
 impl InstrumentationOptions<'_> {
     /// Whether nothing that the call reaches can ask for a context.
     fn is_leaf(&self, call: &MethodCall<'_>) -> bool {
-        is_leaf_call(call)
+        is_leaf_call(call) && hidden_definition(call).is_none()
             || !self.events.contains(&CALL) && (is_arithmetic(call) || is_recorder_leaf(call))
             || self.jdk_is_out_of_scope && untracked_calls::is_untracked_call(call)
             || (self.calls_untracked)(call)
