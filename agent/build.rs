@@ -305,7 +305,13 @@ fn start_compiler(
     let mut command = Command::new(&javac);
     command
         .args(["-nowarn", "-XDignore.symbol.file", "-g:none", "-proc:none"])
-        .args(["-source", OLDEST_JDK, "-target", OLDEST_JDK, "-Xlint:-options"])
+        .args([
+            "-source",
+            OLDEST_JDK,
+            "-target",
+            OLDEST_JDK,
+            "-Xlint:-options",
+        ])
         .args(["--patch-module", &patch, "-d"])
         .arg(to)
         // Files with names and descriptors of natives.

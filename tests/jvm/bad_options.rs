@@ -57,9 +57,7 @@ pub fn tests(setup: &'static Setup) -> Vec<Test> {
             without_lab(setup, option)
         })
     });
-    tests
-        .chain(of_lab)
-        .collect()
+    tests.chain(of_lab).collect()
 }
 
 /// The agent does not follow what only the lab's agent can. It names that library, and the program runs as without an agent.

@@ -150,8 +150,7 @@ pub fn programs_11() -> Result<PathBuf, String> {
         .iter()
         .filter_map(|file| file.file_stem()?.to_str())
         .collect();
-    fs::write(&left_out, names.join("\n"))
-        .map_err(|e| format!("{}: {e}", left_out.display()))?;
+    fs::write(&left_out, names.join("\n")).map_err(|e| format!("{}: {e}", left_out.display()))?;
     Ok(classes)
 }
 
@@ -174,7 +173,9 @@ fn compile_for_11(
     }
     let text = String::from_utf8_lossy(&output.stderr);
     let with_errors = text.lines().filter_map(|line| {
-        let (file, _) = line.split_once(".java:").filter(|_| line.contains(": error: "))?;
+        let (file, _) = line
+            .split_once(".java:")
+            .filter(|_| line.contains(": error: "))?;
         Some(PathBuf::from(format!("{file}.java")))
     });
     let refused: BTreeSet<PathBuf> = with_errors.filter(|file| sources.contains(file)).collect();

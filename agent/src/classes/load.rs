@@ -218,10 +218,7 @@ fn set_vm_entered_if_untracked(
 }
 
 /// The VM enters privileged actions.
-fn set_actions_vm_entered(
-    class: &ClassFile<'_>,
-    instrumentations: &mut [MethodInstrumentation],
-) {
+fn set_actions_vm_entered(class: &ClassFile<'_>, instrumentations: &mut [MethodInstrumentation]) {
     for (method, instrumentation) in class.methods().iter().zip(instrumentations) {
         if instrumentation.frame == FrameKind::OwnSlot && vm_calls::is_action(method) {
             set_vm_entered(instrumentation);

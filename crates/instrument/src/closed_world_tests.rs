@@ -113,10 +113,14 @@ fn the_list_of_facts_is_what_the_jdks_have() {
         let jdk = JDKS.iter().find(|jdk| jdk.version == version);
         jdk.is_some_and(|jdk| jdk.facts.contains(&index))
     };
-    let mut text = String::from("# Table, class, method, and the JDKs that have it: 11, 17, 21, 25.\n");
+    let mut text =
+        String::from("# Table, class, method, and the JDKs that have it: 11, 17, 21, 25.\n");
     for (index, fact) in all_facts().iter().enumerate() {
         let mut line = format!("{} {} {}", fact.table, fact.class, fact.method);
-        for version in TESTED_JDKS.into_iter().filter(|version| has(index, *version)) {
+        for version in TESTED_JDKS
+            .into_iter()
+            .filter(|version| has(index, *version))
+        {
             write!(line, " {version}").unwrap();
         }
         writeln!(text, "{line}").unwrap();
@@ -207,7 +211,9 @@ fn the_list_of_natives_is_what_the_jdks_have() {
 /// The annotations in the class files decide.
 #[test]
 fn the_table_of_hidden_methods_matches_the_jdks() {
-    let jdks = JDKS.iter().filter(|jdk| [11, 17, 25].contains(&jdk.version));
+    let jdks = JDKS
+        .iter()
+        .filter(|jdk| [11, 17, 25].contains(&jdk.version));
     for jdk in jdks {
         assert_eq!(
             jdk.hidden_otherwise,

@@ -19,9 +19,9 @@ use crate::helpers::{
     ENTER_UPCALL, ENTER_VM, ENTER_VM_AT, ENTER_VM_COUNTED, EVENT, EXIT, EXIT_PINNED,
     EXIT_UNTRACKED, EXIT_UPCALL, EXIT_VM, INHERITED, KEEP_MESSAGE, NEW_BYTES_FOR, PUBLISH,
     PUBLISH_HERE, PUBLISH_NATIVE, PUBLISH_RARE, PUBLISH_RARE_HERE, PUBLISH_SWITCHING,
-    PUBLISH_UNTRACKED, REDIRECT_ASKING, REDIRECT_HIDING, RESTORE,
-    RESTORE_UPCALL, TO_CARRIER, TO_VIRTUAL, UNSEEN, UNSEEN_COPY, UNSEEN_NEW, UNWIND_DOWNCALL,
-    UNWIND_VM, array_helper, keeping_array_helper, new_fields, redirect_definition,
+    PUBLISH_UNTRACKED, REDIRECT_ASKING, REDIRECT_HIDING, RESTORE, RESTORE_UPCALL, TO_CARRIER,
+    TO_VIRTUAL, UNSEEN, UNSEEN_COPY, UNSEEN_NEW, UNWIND_DOWNCALL, UNWIND_VM, array_helper,
+    keeping_array_helper, new_fields, redirect_definition,
 };
 use crate::inherited;
 use crate::instrumentation::{
@@ -29,9 +29,9 @@ use crate::instrumentation::{
 };
 use crate::jdk::foreign;
 use crate::jdk::intrinsics::INTRINSICS;
-use crate::jdk::{recorder, vm_calls};
 use crate::jdk::roles::{calls_to_restore, role_name, switch_frame_kind, unshown_frame};
 use crate::jdk::tasks;
+use crate::jdk::{recorder, vm_calls};
 use crate::kinds::{self, EventKindSet, THREAD, hooks_of_kinds};
 use crate::method_insertions::{InsertsAt, MethodInsertions};
 use crate::object_creation::unseen_places;

@@ -163,8 +163,7 @@ fn method_plan(
         });
     }
     let calls = || scan.calls.iter().filter(|call| !is_leaf_call(call));
-    let (entry, exit, unwind) =
-        entry_exit_hooks((class, method), scan, creates, native_actions)?;
+    let (entry, exit, unwind) = entry_exit_hooks((class, method), scan, creates, native_actions)?;
     calls().next()?;
     let restores = calls().map(|call| (call.bci, CodeInsertion::Before { helper: RESTORE }));
     Some(MethodPlan {

@@ -2,7 +2,8 @@
 //!
 //! Origin: `HotSpot` enters Java by `JavaCalls`, and by the stubs of foreign functions and of continuations, whose
 //! methods are hidden. Every call of `JavaCalls::*` in `libjvm.so` of JDK 17 and JDK 25 was examined for the names and
-//! descriptors that it passes. `foreign` has the stubs of foreign functions. Not in the lists:
+//! descriptors that it passes. Of JDK 11, the names in `libjvm.so` that JDK 17 lacks were examined, and all natives of
+//! `java.base`. `foreign` has the stubs of foreign functions. Not in the lists:
 //!
 //! - Calls by JNI and by reflection's natives: these are bracketed.
 //! - `Thread.run`, a thread's first frame, for which `$lucceStack` is right. Also `VirtualThread.run`, and the method that
