@@ -55,11 +55,14 @@ const ELEMENTS: [[&str; 3]; 9] = [
     ["double", "headerOfLongs", "3"],
 ];
 /// What the compiler must know of classes of the JDK: fields that the agent adds, and what is not public.
-const STUBS: [&str; 3] = [
+const STUBS: [&str; 4] = [
     "java/stub/java/lang/Class.java",
     "java/stub/java/lang/Thread.java",
     "java/stub/jdk/internal/access/JavaLangAccess.java",
+    "java/stub/jdk/internal/misc/Unsafe.java",
 ];
+/// The oldest JDK that loads the helper classes.
+const OLDEST_JDK: &str = "11";
 const FILES: [&str; 3] = ["java", "include", "c"];
 
 /// What other crates define, as Java code names it. Bytes in place of words.
@@ -302,7 +305,13 @@ fn start_compiler(
     let mut command = Command::new(&javac);
     command
         .args(["-nowarn", "-XDignore.symbol.file", "-g:none", "-proc:none"])
-        .args(["-source", "17", "-target", "17", "-Xlint:-options"])
+        .args([
+            "-source",
+            OLDEST_JDK,
+            "-target",
+            OLDEST_JDK,
+            "-Xlint:-options",
+        ])
         .args(["--patch-module", &patch, "-d"])
         .arg(to)
         // Files with names and descriptors of natives.

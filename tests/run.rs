@@ -55,11 +55,12 @@ fn needs_lab(options: &str) -> bool {
 impl<'a> Java<'a> {
     /// `name` is the folder's.
     pub fn new(setup: &'a Setup, jdk: &'a Jdk, name: &str) -> Java<'a> {
-        let mut class_path = setup.programs().into_os_string();
-        for more in [&setup.programs_21, &setup.classes] {
-            class_path.push(":");
-            class_path.push(more);
-        }
+        let libraries = setup.harness.join("programs/target/lib/*");
+        let parts = match *jdk == setup.jdk_11 {
+            true => [&setup.programs_11, &libraries, &setup.classes],
+            false => [&setup.programs(), &setup.programs_21, &setup.classes],
+        };
+        let class_path = parts.map(|part| part.as_os_str()).join(OsStr::new(":"));
         Java {
             setup,
             jdk,

@@ -13,6 +13,9 @@ use crate::{Test, test};
 /// With stacks of ten thousand frames and more every comparison takes milliseconds: dozens or hundreds are enough.
 const DEEP: [&str; 2] = ["DeepRecursion", "StackOverflow"];
 
+/// Flight Recorder of JDK 11 inserts calls of methods that cannot ask the VM for their caller.
+const NOT_ON_11: &str = "FlightRecording";
+
 /// A line of `programs.txt`.
 #[derive(Clone)]
 struct Program {
@@ -299,9 +302,11 @@ pub fn tests(setup: &'static Setup) -> Vec<Test> {
         Err(message) => return vec![test("programs.txt", true, || Err(message))],
     };
     let mut tests = Vec::new();
-    for jdk in &setup.jdks {
+    for jdk in setup.jdks_from_11() {
         for mode in &MODES {
-            let wanted = programs.iter().filter(|program| program.runs(jdk, mode));
+            let wanted = programs
+                .iter()
+                .filter(|program| program.runs(setup, jdk, mode));
             tests.extend(wanted.map(|program| program.test(setup, jdk, mode)));
         }
     }
@@ -340,8 +345,15 @@ impl Program {
         })
     }
 
-    fn runs(&self, jdk: &Jdk, mode: &Mode) -> bool {
-        jdk.version >= self.jdk
+    fn runs(&self, setup: &Setup, jdk: &Jdk, mode: &Mode) -> bool {
+        let is_there = match *jdk == setup.jdk_11 {
+            true => {
+                let class = format!("io/lucce/programs/{}.class", self.name);
+                self.name != NOT_ON_11 && setup.programs_11.join(class).exists()
+            }
+            false => jdk.version >= self.jdk,
+        };
+        is_there
             && mode
                 .programs
                 .is_none_or(|names| names.contains(&self.name.as_str()))

@@ -27,7 +27,7 @@ pub fn unit(compiler: WorkspaceCompiler) -> Outcome {
     let mut cargo = paths::cargo();
     compiler.configure(&mut cargo)?;
     cargo.args(["test", "--workspace", "--no-fail-fast"]);
-    for jdk in jdk::tested()? {
+    for jdk in jdk::tested()?.into_iter().chain([jdk::oldest()?]) {
         cargo.env(format!("JAVA{}_HOME", jdk.version), jdk.home);
     }
     tools::run(build::with_jdk(&mut cargo))

@@ -185,7 +185,7 @@ impl CodeRegistry {
                 | HookSiteKind::Assembly(_)
                 | HookSiteKind::NativeBracket(_)
                 | HookSiteKind::CreatingBracket(_)
-                | HookSiteKind::DefineHidden
+                | HookSiteKind::DefineHidden(_)
                 | HookSiteKind::Intrinsic(_)
                 | HookSiteKind::Uncounted => RegisteredSiteKind::Call,
             };

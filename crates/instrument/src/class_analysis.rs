@@ -10,7 +10,7 @@ use lucce_bytecode::{
 };
 use lucce_options::{MethodSelection, NamedMethodUse, ResourceRules};
 
-use crate::api_calls::{BRACKETED, api_site_kind, defines_hidden};
+use crate::api_calls::{BRACKETED, api_site_kind, hidden_definition};
 use crate::assembly::{AssemblyHook, creates_operator, has_assembly_hooks, is_hooked_method};
 use crate::continuations::{CONTINUATION, find_continuation_call};
 use crate::instrumentation::{
@@ -69,7 +69,7 @@ pub struct InstrumentationOptions<'w> {
 impl InstrumentationOptions<'_> {
     /// Whether nothing that the call reaches can ask for a context.
     fn is_leaf(&self, call: &MethodCall<'_>) -> bool {
-        is_leaf_call(call)
+        is_leaf_call(call) && hidden_definition(call).is_none()
             || !self.events.contains(&CALL) && (is_arithmetic(call) || is_recorder_leaf(call))
             || self.jdk_is_out_of_scope && untracked_calls::is_untracked_call(call)
             || (self.calls_untracked)(call)
@@ -357,11 +357,11 @@ impl<'v, 'a> ClassAnalysis<'v, 'a> {
         if self.is_operator && creates_operator(self.class, (method, scan), call) {
             return Some(HookSiteKind::Assembly(AssemblyHook::Create));
         }
+        if let Some(definition) = hidden_definition(call).filter(|_| self.wants.trusted) {
+            return Some(HookSiteKind::DefineHidden(definition));
+        }
         if self.wants.is_leaf(call) || self.calls_own_leaf(call) {
             return None;
-        }
-        if self.wants.trusted && defines_hidden(call) {
-            return Some(HookSiteKind::DefineHidden);
         }
         if self.wants.events.contains(&ALLOC)
             && let Some(mark) = self.intrinsic_site_kind(method, call)

@@ -19,9 +19,9 @@ use crate::helpers::{
     ENTER_UPCALL, ENTER_VM, ENTER_VM_AT, ENTER_VM_COUNTED, EVENT, EXIT, EXIT_PINNED,
     EXIT_UNTRACKED, EXIT_UPCALL, EXIT_VM, INHERITED, KEEP_MESSAGE, NEW_BYTES_FOR, PUBLISH,
     PUBLISH_HERE, PUBLISH_NATIVE, PUBLISH_RARE, PUBLISH_RARE_HERE, PUBLISH_SWITCHING,
-    PUBLISH_UNTRACKED, REDIRECT_ASKING, REDIRECT_DEFINITION, REDIRECT_HIDING, RESTORE,
-    RESTORE_UPCALL, TO_CARRIER, TO_VIRTUAL, UNSEEN, UNSEEN_COPY, UNSEEN_NEW, UNWIND_DOWNCALL,
-    UNWIND_VM, array_helper, keeping_array_helper, new_fields,
+    PUBLISH_UNTRACKED, REDIRECT_ASKING, REDIRECT_HIDING, RESTORE, RESTORE_UPCALL, TO_CARRIER,
+    TO_VIRTUAL, UNSEEN, UNSEEN_COPY, UNSEEN_NEW, UNWIND_DOWNCALL, UNWIND_VM, array_helper,
+    keeping_array_helper, new_fields, redirect_definition,
 };
 use crate::inherited;
 use crate::instrumentation::{
@@ -29,9 +29,9 @@ use crate::instrumentation::{
 };
 use crate::jdk::foreign;
 use crate::jdk::intrinsics::INTRINSICS;
-use crate::jdk::recorder;
 use crate::jdk::roles::{calls_to_restore, role_name, switch_frame_kind, unshown_frame};
 use crate::jdk::tasks;
+use crate::jdk::{recorder, vm_calls};
 use crate::kinds::{self, EventKindSet, THREAD, hooks_of_kinds};
 use crate::method_insertions::{InsertsAt, MethodInsertions};
 use crate::object_creation::unseen_places;
@@ -53,6 +53,8 @@ pub struct HookOptions {
     pub inherits: bool,
     /// The counted kinds; some add fields to classes of the JDK.
     pub kinds: EventKindSet,
+    /// See [`vm_calls::has_native_actions`].
+    pub native_actions: bool,
 }
 
 impl HookOptions {
@@ -383,7 +385,7 @@ fn insertions_at(
         }
         HookSiteKind::FrameHiding => vec![REDIRECT_HIDING],
         HookSiteKind::AgentQuery => vec![mark, REDIRECT_ASKING],
-        HookSiteKind::DefineHidden => vec![mark, REDIRECT_DEFINITION],
+        HookSiteKind::DefineHidden(call) => vec![mark, redirect_definition(*call)],
         HookSiteKind::ClassRedefinition => vec![mark, after(CODE_CHANGED)],
         HookSiteKind::StackTrace => vec![mark, after_dup(COUNT_TRACE)],
         HookSiteKind::ThrowableMessage(local) => vec![CodeInsertion::MarkLocal {
@@ -475,23 +477,26 @@ fn unseen_insertions_at(place: &HookPlace) -> Vec<(u16, CodeInsertion<'static>)>
 
 /// Returns the insertions for hidden classes, which traces omit and which never reach the class file load hook.
 ///
-/// Their methods have no slots; their callees use the slot that they would use without them. `trusted`: see
-/// [`super::InstrumentationOptions`]. `alloc`: allocations in them are counted.
+/// Their methods have no slots; their callees use the slot that they would use without them. Of `hooks`, `trusted` and
+/// `native_actions` matter. `alloc`: allocations in them are counted.
 ///
 /// # Errors
 /// The class's code is malformed.
 pub fn plan_hidden_class(
     class: &ClassFile<'_>,
-    trusted: bool,
+    hooks: HookOptions,
     alloc: bool,
 ) -> Result<ClassPlan<'static>, BytecodeError> {
     let mut plan = ClassPlan::default();
-    let name = role_name(class, trusted);
+    let name = role_name(class, hooks.trusted);
     for (index, method) in class.methods().iter().enumerate() {
         let Some(code) = &method.code else { continue };
         let mut instrumentation = MethodInstrumentation::empty();
         let scan = class.scan_code(code)?;
-        instrumentation.frame = unshown_frame(name, method);
+        instrumentation.frame = match hooks.native_actions && vm_calls::is_action(method) {
+            true => FrameKind::HiddenVmEntered,
+            false => unshown_frame(name, method),
+        };
         if alloc {
             instrumentation.unseen = unseen_places(class, &scan);
         }

@@ -91,8 +91,17 @@ pub enum HookSiteKind {
     Assembly(AssemblyHook),
     /// A call in the classes of Kotlin's continuations.
     Continuation(ContinuationCall),
-    /// `ClassLoader.defineClass0`: its site is published, and the call is redirected.
-    DefineHidden,
+    /// A class is defined that the VM does not report: the site is published, and the call is redirected.
+    DefineHidden(ClassDefinitionCall),
+}
+
+/// How the JDK defines a class that the VM does not report, and that traces omit.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ClassDefinitionCall {
+    /// `ClassLoader.defineClass0`: a hidden class.
+    Hidden,
+    /// `Unsafe.defineAnonymousClass` of JDK 11: a class that is anonymous for the VM.
+    Anonymous,
 }
 
 /// Which objects a call makes, and how they are counted.

@@ -20,10 +20,10 @@ use lucce_bytecode::{
 
 use lucce_options::ResourceRules;
 
-use crate::api_calls::defines_hidden;
+use crate::api_calls::hidden_definition;
 use crate::helpers::{
     ENTER, ENTER_FIRST, ENTER_PINNED, ENTER_PREMAIN, ENTER_VM, EXIT_PINNED, EXIT_VM, HELPER_PREFIX,
-    REDIRECT_ASKING, REDIRECT_DEFINITION, RESTORE, new_fields,
+    REDIRECT_ASKING, RESTORE, new_fields, redirect_definition,
 };
 use crate::inherited::inherited_methods;
 use crate::insertions::{HookOptions, switch_plan, unseen_inserts};
@@ -54,7 +54,7 @@ pub fn plan_class_outside(
         let is_idle = hooks.jdk_is_out_of_scope && vm_calls::reaches_no_program(name, &method.name);
         let mut planned = match is_idle {
             true => None,
-            false => method_plan(name, method, &scan, creates),
+            false => method_plan((name, method), &scan, creates, hooks.native_actions),
         };
         let at = AnalyzedMethod {
             class: name,
@@ -103,28 +103,18 @@ pub fn plan_class_outside(
 
 /// Returns the insertions of a hidden class, which is in no trace.
 ///
-/// `counts`: the class is in scope, so its allocations count for the innermost frame in scope. `holds`: whether a class
+/// `hooks`: as in `plan_hidden_class`. `counts`: the class is in scope, so its allocations count for the innermost frame in scope. `holds`: whether a class
 /// of the JDK is in scope.
 ///
 /// # Errors
 /// The class's code is malformed.
 pub fn plan_hidden_class_outside(
     class: &ClassFile<'_>,
-    trusted: bool,
+    hooks: HookOptions,
     creates: &dyn Fn(&str) -> bool,
     (counts, holds): (bool, &dyn Fn(&str) -> bool),
 ) -> Result<ClassPlan<'static>, BytecodeError> {
-    let mut plan = plan_class_outside(
-        class,
-        creates,
-        (
-            HookOptions {
-                trusted,
-                ..HookOptions::default()
-            },
-            &ResourceRules::default(),
-        ),
-    )?;
+    let mut plan = plan_class_outside(class, creates, (hooks, &ResourceRules::default()))?;
     if counts {
         for (index, inserts) in unseen_inserts(class, holds)? {
             let inserts = MethodInsertions::from_places(inserts);
@@ -154,23 +144,26 @@ fn add_insertions(
 }
 
 fn method_plan(
-    class: &str,
-    method: &ClassFileMethod<'_>,
+    (class, method): (&str, &ClassFileMethod<'_>),
     scan: &CodeScan<'_>,
     creates: &dyn Fn(&str) -> bool,
+    native_actions: bool,
 ) -> Option<MethodPlan<'static>> {
     if class.starts_with(HELPER_PREFIX) {
         return None;
     }
-    let hides = |call: &&MethodCall<'_>| !class.is_empty() && defines_hidden(call);
-    if let Some(call) = scan.calls.iter().find(hides) {
+    let definition = |call: &MethodCall<'_>| {
+        let defined = hidden_definition(call).filter(|_| !class.is_empty())?;
+        Some((call.bci, redirect_definition(defined)))
+    };
+    if let Some(redirected) = scan.calls.iter().find_map(definition) {
         return Some(MethodPlan {
-            inserts: vec![(call.bci, REDIRECT_DEFINITION)],
+            inserts: vec![redirected],
             ..MethodPlan::default()
         });
     }
     let calls = || scan.calls.iter().filter(|call| !is_leaf_call(call));
-    let (entry, exit, unwind) = entry_exit_hooks(class, method, scan, creates)?;
+    let (entry, exit, unwind) = entry_exit_hooks((class, method), scan, creates, native_actions)?;
     calls().next()?;
     let restores = calls().map(|call| (call.bci, CodeInsertion::Before { helper: RESTORE }));
     Some(MethodPlan {
@@ -190,10 +183,10 @@ type EntryExitHooks = (
 
 /// Returns the hooks at entry, before returns, and for passing exceptions; `None`: no hooks.
 fn entry_exit_hooks(
-    class: &str,
-    method: &ClassFileMethod<'_>,
+    (class, method): (&str, &ClassFileMethod<'_>),
     scan: &CodeScan<'_>,
     creates: &dyn Fn(&str) -> bool,
+    native_actions: bool,
 ) -> Option<EntryExitHooks> {
     let name = &*method.name;
     let entry = |helper| EntryHook {
@@ -209,7 +202,8 @@ fn entry_exit_hooks(
     if vm_calls::only_allocates(class, name) {
         return None;
     }
-    if is_entered_by_vm(class, name, &method.descriptor) {
+    let is_action = native_actions && vm_calls::is_action(method);
+    if is_action || is_entered_by_vm(class, name, &method.descriptor) {
         return Some((entry(ENTER_VM), Some(EXIT_VM), Some(EXIT_VM)));
     }
     let mut calls = scan.calls.iter();

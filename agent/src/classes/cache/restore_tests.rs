@@ -100,6 +100,7 @@ fn rewrite_class(
         jdk_is_out_of_scope: false,
         inherits: false,
         kinds: kinds_without_entries(),
+        native_actions: false,
     };
     let plan = hooks::plan_class(class, instrumentations, method, site, &native, hooks);
     let done = rewrite(class, &plan).unwrap();

@@ -10,6 +10,9 @@
 //! - Behind `shouldCommit`, the code makes texts of paths and addresses, by `StringBuilder` and others that cannot ask
 //!   the VM. From there on the frame's callees have no context ([`may_call_untracked`]).
 //!
+//! In JDK 11 the inserted code also calls `ThreadLocal.get`, which has hooks and cannot ask the VM. Traces of what the changed
+//! method calls may be wrong there.
+//!
 //! A method that Flight Recorder adds enters the code registry when it is first seen on a stack.
 
 /// Methods with hooks that this code calls: class and method, as in `vm_calls`.

@@ -181,8 +181,11 @@ public final class OutOfScope {
     }
 
     /** A key that is called by maps, and that sometimes throws in the middle of them. */
-    private record Key(int value) implements Comparable<Key> {
-        private Key {
+    private static final class Key implements Comparable<Key> {
+        private final int value;
+
+        private Key(int value) {
+            this.value = value;
             look();
         }
 
@@ -244,7 +247,7 @@ public final class OutOfScope {
                                     : constructor.getParameterCount() == 1 ? new Object[] {depth}
                                     : new Object[] {new Object[0], depth})))
                     .map(OutOfScope::identity)
-                    .toList();
+                    .collect(Collectors.toList());
             Check.equal(3, made.size());
         }
         OutOfScope.class.getDeclaredMethod("identity", Object.class).invoke(null, "a");
@@ -335,7 +338,13 @@ public final class OutOfScope {
         look();
     }
 
-    private record Text(String text) implements CharSequence {
+    private static final class Text implements CharSequence {
+        private final String text;
+
+        Text(String text) {
+            this.text = text;
+        }
+
         @Override
         public int length() {
             look();
