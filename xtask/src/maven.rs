@@ -6,6 +6,7 @@
 mod benchmarks;
 mod gated_build;
 mod new_projects;
+mod project_files;
 
 use std::fs;
 use std::path::{Path, PathBuf};

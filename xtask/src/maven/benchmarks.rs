@@ -7,7 +7,7 @@ use std::process::Command;
 use serde_json::Value;
 
 use super::Maven;
-use super::new_projects::failure;
+use super::project_files::failure;
 use crate::{Outcome, jdk, tools};
 
 /// What an operation of a benchmark of `Sizes.java` makes.

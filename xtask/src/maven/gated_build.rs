@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::new_projects::{failure, fill_in, local, write_files};
+use super::project_files::{failure, fill_in, local, write_files};
 use super::{Maven, paths};
 use crate::{Outcome, tools};
 

@@ -2,10 +2,11 @@
 //! the jar, tests that limit what they allocate, and benchmarks.
 
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::path::Path;
+use std::process::Command;
 
-use super::{Maven, benchmarks, gated_build, url};
+use super::project_files::{failure, local, write_files};
+use super::{Maven, benchmarks, gated_build};
 use crate::{Outcome, build, jdk, tools};
 
 const POM: &str = include_str!("pom.xml");
@@ -34,11 +35,6 @@ pub fn try_out(maven: &Maven) -> Outcome {
 fn has_gradle() -> bool {
     let probe = Command::new("gradle").arg("--version").output();
     probe.is_ok_and(|probe| probe.status.success())
-}
-
-/// A repository of its own: what an earlier run left in this user's would hide what is tried.
-pub fn local(maven: &Maven) -> PathBuf {
-    maven.to.join("local")
 }
 
 fn of_maven(maven: &Maven) -> Outcome {
@@ -109,29 +105,6 @@ fn write(maven: &Maven, project: &Path, files: &[(&str, &str)]) -> Outcome {
     write_files(maven, project, &sources)
 }
 
-/// Writes files of a project: paths in it, and texts to fill in.
-///
-/// # Errors
-/// A file cannot be written.
-pub fn write_files(maven: &Maven, project: &Path, files: &[(&str, &str)]) -> Outcome {
-    for (file, text) in files {
-        let text = fill_in(maven, text);
-        let path = project.join(file);
-        let folder = path.parent().unwrap_or(project);
-        fs::create_dir_all(folder)
-            .and_then(|()| fs::write(&path, text))
-            .map_err(|e| format!("{}: {e}", path.display()))?;
-    }
-    Ok(())
-}
-
-/// The text with the version and the addresses of the repositories.
-pub fn fill_in(maven: &Maven, text: &str) -> String {
-    text.replace("VERSION", env!("CARGO_PKG_VERSION"))
-        .replace("REPOSITORY", &url(&maven.repository()))
-        .replace("CENTRAL", &url(&local(maven)))
-}
-
 /// Runs the program under the agent; the JVM's flag for it. `libraries`: the folder with the artifacts.
 fn run(maven: &Maven, project: &Path, libraries: &str, classes: &str) -> Result<String, String> {
     let jar = format!("{libraries}/lucce-{}.jar", env!("CARGO_PKG_VERSION"));
@@ -156,21 +129,6 @@ fn run(maven: &Maven, project: &Path, libraries: &str, classes: &str) -> Result<
     match trace.contains(expected) {
         true => Ok(flag("tests-%p.lucce")),
         false => Err(format!("{number}: {trace}")),
-    }
-}
-
-/// All that a build tool prints, which must fail.
-///
-/// # Errors
-/// It has not failed, or cannot be started.
-pub fn failure(command: &mut Command) -> Result<String, String> {
-    let output = command.stdin(Stdio::null()).output();
-    let output = output.map_err(|e| e.to_string())?;
-    let both = [output.stdout, output.stderr].concat();
-    let text = String::from_utf8_lossy(&both).into_owned();
-    match output.status.success() {
-        true => Err(format!("{command:?} has not failed: {text}")),
-        false => Ok(text),
     }
 }
 
