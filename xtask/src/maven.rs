@@ -12,7 +12,18 @@ use std::process::Command;
 use crate::{Outcome, build, jdk, paths, systems, tools};
 
 /// Folders of `java-harness/artifacts`: each is an artifact.
-const ARTIFACTS: [&str; 6] = ["api", "lucce", "junit", "logback", "log4j2", "netty"];
+const ARTIFACTS: [&str; 10] = [
+    "api",
+    "lucce",
+    "junit",
+    "logback",
+    "log4j2",
+    "slf4j",
+    "micrometer",
+    "opentelemetry",
+    "spring-boot",
+    "netty",
+];
 
 /// The system for which `build` makes what it makes.
 const BUILT: &str = "linux-x64";
