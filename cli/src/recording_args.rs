@@ -15,7 +15,7 @@ pub struct RecordingArgs {
     /// events` describes them [default: alloc]
     #[arg(long, value_name = "EVENTS", value_parser = EventSelection::parse)]
     events: Option<EventSelection>,
-    /// Record allocations alone, at no more than this part of the program's CPU time, 1% to 400%; below 75% by samples
+    /// Sample allocations alone; samples may cost this part of the program's CPU time, 1% to 25%
     #[arg(long, value_name = "PERCENT", value_parser = CostBudget::parse)]
     budget: Option<CostBudget>,
     /// Write the log to this file; %p is the process id, %t the time [default: lucce-%p-%t.lucce]
@@ -180,7 +180,7 @@ mod recording_args_tests {
         ] {
             assert_eq!(text_of(&words, StartMode::WithJvm), None, "{words:?}");
         }
-        for words in [["--budget", "500%"], ["--budget", "0"], ["--budget", "x"]] {
+        for words in [["--budget", "40%"], ["--budget", "0"], ["--budget", "x"]] {
             assert_eq!(text_of(&words, StartMode::WithJvm), None, "{words:?}");
         }
         let calls = ["--events", "call"];

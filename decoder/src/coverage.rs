@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use lucce_callgraph::{ContextId, MethodId};
 use lucce_tracelog::{CountedSum, ThreadId, VmCounterValue};
 use serde::Serialize;
 
 use lucce_command::grouped;
 
 use crate::kinds::{ALLOC, ALLOCATION};
-use crate::object_sizes::object_size_in;
 use crate::profile::Profile;
 use crate::sample_errors::{SampleError, SampleErrors};
 use crate::tags::has_tags;
@@ -102,9 +102,7 @@ pub fn compute_coverage(profile: &Profile) -> Result<AllocationCoverage, &str> {
         .copied()
         .fold(CoverageBytes::NONE, CoverageBytes::saturating_add);
     let sum = sum.with_percent();
-    // Hooks count so many that the error of the sum does not matter.
-    let errors = SampleErrors::read(profile).filter(|errors| !errors.are_thinned());
-    let samples = errors.map(|errors| {
+    let samples = SampleErrors::read(profile).map(|errors| {
         let allocations = profile.events.as_slice().iter();
         let allocations =
             allocations.filter(|share| profile.is_event_of_kind(share.event, ALLOC.name));
@@ -213,6 +211,29 @@ fn add_counted_bytes(
         covered.counted = covered.counted.saturating_add(sum.all_bytes());
     }
     virtual_events
+}
+
+/// Bytes of an object allocated in a context; 0: sizes vary, or the log does not explain the id. `last`: the previous
+/// result, because counters of one id are adjacent.
+pub(crate) fn object_size_in(
+    profile: &Profile,
+    id: ContextId,
+    last: &mut Option<(ContextId, u64)>,
+) -> u64 {
+    if let Some((known, size)) = last
+        && *known == id
+    {
+        return *size;
+    }
+    let leaf = profile
+        .graph
+        .find_caller(id, MethodId::EVENT)
+        .ok()
+        .flatten();
+    let size = leaf.and_then(|(_, leaf)| profile.code.object_size(leaf.site));
+    let size = size.unwrap_or(0);
+    *last = Some((id, size));
+    size
 }
 
 fn group_name(profile: &Profile, who: CoverageThreadGroup) -> String {

@@ -140,7 +140,7 @@ pub use profile::{
 pub use recorded_options::{list_recorded_kinds, read_recorded_options};
 pub use run_interval::{IntervalError, IntervalStart};
 pub use sample_errors::{
-    BudgetMethod, BudgetSummary, EstimateError, SampleError, SampleErrors, describe_sampling,
+    BudgetSummary, EstimateError, SampleError, SampleErrors, describe_sampling,
     explain_sample_bias, read_heap_interval, read_sampled_bytes, summarize_budget,
 };
 pub use source::{LogSource, read_header};

@@ -15,7 +15,7 @@ use lucce_filter::PatternList;
 use lucce_options::KindDescriptor;
 use lucce_options::kinds::{
     ALIVE_THREADS, COLLECTED_RESOURCES, LIVING_BLOCKS, LOCK_HOLDERS, OLDEST_BLOCKS, OPEN_RESOURCES,
-    SAMPLE_ERRORS, THINNING_VARIANCES,
+    SAMPLE_ERRORS,
 };
 use lucce_tracelog::{
     AllocationCounters, COMMAND, EventCounters, InMemoryLog, LogDamage, LogEntry, LogFile,
@@ -121,16 +121,9 @@ impl Profile {
         let (memory, counters) = take_kinds(counters, &[&LIVING_BLOCKS, &OLDEST_BLOCKS]);
         (self.alive_threads, self.living_memory) = (alive, memory);
         let all = ContextCounters::new(counters);
-        // A run has one of both kinds.
-        let error_kinds = [&SAMPLE_ERRORS, &THINNING_VARIANCES];
-        let is_error = |counter: &ContextCounter| {
-            let mut kinds = error_kinds.iter();
-            kinds.any(|kind| self.types.is_of_kind(counter.event, kind.name))
-        };
-        let all = match error_kinds
-            .iter()
-            .any(|kind| self.types.has_kind(kind.name))
-        {
+        let is_error =
+            |counter: &ContextCounter| self.types.is_of_kind(counter.event, SAMPLE_ERRORS.name);
+        let all = match self.types.has_kind(SAMPLE_ERRORS.name) {
             true => {
                 let (errors, all) = all.partition_counters(is_error);
                 self.sample_errors = errors;

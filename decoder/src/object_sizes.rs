@@ -5,11 +5,11 @@
 
 use std::collections::HashMap;
 
-use lucce_callgraph::{ContextId, MethodId};
 use lucce_options::kinds::{ALLOCATION_SIZES, HUMONGOUS_BYTES};
 use lucce_options::units::format_size;
 use lucce_tracelog::{EventType, EventTypeId, ThreadId};
 
+use crate::coverage::object_size_in;
 use crate::events::{ContextCounter, ContextCounters};
 use crate::kinds::{ALLOC, ALLOCATION};
 use crate::profile::Profile;
@@ -194,29 +194,6 @@ fn format_size_range(place: u32) -> String {
         (Some(from), None) => format!("from {from}"),
         (None, _) => "unknown size".to_owned(),
     }
-}
-
-/// Bytes of an object allocated in a context; 0: sizes vary, or the log does not explain the id. `last`: the previous
-/// result, because counters of one id are adjacent.
-pub(crate) fn object_size_in(
-    profile: &Profile,
-    id: ContextId,
-    last: &mut Option<(ContextId, u64)>,
-) -> u64 {
-    if let Some((known, size)) = last
-        && *known == id
-    {
-        return *size;
-    }
-    let leaf = profile
-        .graph
-        .find_caller(id, MethodId::EVENT)
-        .ok()
-        .flatten();
-    let size = leaf.and_then(|(_, leaf)| profile.code.object_size(leaf.site));
-    let size = size.unwrap_or(0);
-    *last = Some((id, size));
-    size
 }
 
 #[cfg(test)]

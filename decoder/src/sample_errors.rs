@@ -1,19 +1,17 @@
 //! Errors of sampled allocations, by context, and what `budget=` has chosen.
 //!
 //! With one sampling interval, an error follows from the estimate and its interval. With `budget=` the interval varies, and the
-//! log has the sum of the samples' variances for each context. If hooks count a part of the allocations on frequent call paths, the
-//! log has variances of the contexts on these paths; the other contexts are exact.
+//! log has the sum of the samples' variances for each context.
 
 use std::collections::HashMap;
 use std::fmt;
 
 use lucce_callgraph::ContextId;
 use lucce_command::grouped;
-use lucce_options::kinds::{HEAP_INTERVAL, THINNING_UNIT, VARIANCE_UNIT};
+use lucce_options::kinds::{HEAP_INTERVAL, VARIANCE_UNIT};
 use serde::Serialize;
 
 use crate::contexts::EventContext;
-use crate::object_sizes::object_size_in;
 use crate::profile::Profile;
 use crate::recorded_options::read_recorded_options;
 
@@ -35,10 +33,8 @@ pub struct SampleError {
 pub struct SampleErrors {
     /// The sampling interval in bytes: the largest, if it varied.
     interval: u64,
-    /// With `budget=` and samples: of each context.
+    /// With `budget=`: of each context.
     variances: Option<HashMap<ContextId, VarianceSum>>,
-    /// With `budget=` and hooks: of each context that is not exact.
-    thinned: Option<HashMap<ContextId, ThinningVariance>>,
     /// By how much the truth may differ because this JVM samples some objects too rarely, in percent of the estimate.
     bias_percent: f64,
 }
@@ -48,15 +44,6 @@ pub struct SampleErrors {
 struct VarianceSum {
     samples: u64,
     variance: u64,
-}
-
-/// The variances of a context of which a part of the allocations counts.
-#[derive(Clone, Copy, Default)]
-struct ThinningVariance {
-    /// Of the number of objects.
-    objects: f64,
-    /// Of the bytes, squared.
-    bytes: f64,
 }
 
 /// An estimate's error.
@@ -73,12 +60,10 @@ pub struct EstimateError {
 const LARGEST_BIAS: f64 = 100.0 / 3.0;
 
 impl SampleErrors {
-    /// Reads the errors of allocations. `None`: all are exact.
+    /// Reads the errors of allocations. `None`: they are not sampled.
     #[must_use]
     pub fn read(profile: &Profile) -> Option<SampleErrors> {
-        let Some(interval) = read_sampled_bytes(profile) else {
-            return Self::read_thinned(profile);
-        };
+        let interval = read_sampled_bytes(profile)?;
         let variances = summarize_budget(profile).map(|_| {
             let mut sums: HashMap<ContextId, VarianceSum> = HashMap::new();
             for counter in profile.sample_errors.as_slice() {
@@ -94,33 +79,6 @@ impl SampleErrors {
         })
     }
 
-    /// `None`: every allocation was counted.
-    fn read_thinned(profile: &Profile) -> Option<SampleErrors> {
-        let mut sums: HashMap<ContextId, ThinningVariance> = HashMap::new();
-        let mut last = None;
-        for counter in profile.sample_errors.as_slice() {
-            let sum = sums.entry(counter.id).or_default();
-            let objects = counter.count as f64;
-            sum.objects += objects;
-            sum.bytes += match counter.value {
-                0 => objects * (object_size_in(profile, counter.id, &mut last) as f64).powi(2),
-                value => value as f64 * THINNING_UNIT,
-            };
-        }
-        (!sums.is_empty()).then_some(SampleErrors {
-            interval: 0,
-            variances: None,
-            thinned: Some(sums),
-            bias_percent: 0.0,
-        })
-    }
-
-    /// Whether hooks have counted: contexts without a variance are exact.
-    #[must_use]
-    pub fn are_thinned(&self) -> bool {
-        self.thinned.is_some()
-    }
-
     /// Reads the errors of what reached the heap. `None`: it was not sampled.
     #[must_use]
     pub fn read_heap(profile: &Profile) -> Option<SampleErrors> {
@@ -132,7 +90,6 @@ impl SampleErrors {
         SampleErrors {
             interval,
             variances: None,
-            thinned: None,
             bias_percent: match explain_sample_bias(profile) {
                 Some(_) => LARGEST_BIAS,
                 None => 0.0,
@@ -177,9 +134,6 @@ impl SampleErrors {
         &self,
         counters: impl Iterator<Item = (ContextId, u64, u64)>,
     ) -> EstimateError {
-        if let Some(thinned) = &self.thinned {
-            return thinning_error(thinned, counters);
-        }
         let mut sums: HashMap<ContextId, VarianceSum> = HashMap::new();
         let mut others = Vec::new();
         let known = self.variances.as_ref();
@@ -208,43 +162,6 @@ impl SampleErrors {
             samples,
             error_bytes: (2.0 * (variance * few).sqrt()).round() as u64,
         }
-    }
-}
-
-/// The error of the sum of counters, as of [`SampleErrors::chance_error`].
-fn thinning_error(
-    thinned: &HashMap<ContextId, ThinningVariance>,
-    counters: impl Iterator<Item = (ContextId, u64, u64)>,
-) -> EstimateError {
-    let mut found: HashMap<ContextId, ThinningVariance> = HashMap::new();
-    let mut objects = 0.0;
-    for (id, count, _) in counters {
-        objects += count as f64;
-        if let Some(variance) = thinned.get(&id) {
-            found.insert(id, *variance);
-        }
-    }
-    let (mut object_variance, mut byte_variance) = (0.0, 0.0);
-    for variance in found.values() {
-        object_variance += variance.objects;
-        byte_variance += variance.bytes;
-    }
-    // Kish's effective sample size: the weights' squares add up to the variance and the weights.
-    let squares = object_variance + objects;
-    let samples = if squares > 0.0 {
-        objects * objects / squares
-    } else {
-        0.0
-    };
-    // The variance is itself an estimate, and too small if chance gave few samples.
-    let few = if samples > 0.0 {
-        (samples + 2.0) / samples
-    } else {
-        1.0
-    };
-    EstimateError {
-        samples: samples.round() as u64,
-        error_bytes: (2.0 * (byte_variance * few).sqrt()).round() as u64,
     }
 }
 
@@ -329,25 +246,14 @@ pub fn explain_sample_bias(profile: &Profile) -> Option<&'static str> {
 pub struct BudgetSummary {
     /// The budget, as a percentage of the program's CPU time.
     pub percent: u32,
-    /// How allocations were recorded.
-    #[serde(flatten)]
-    pub method: BudgetMethod,
-    /// What samples or counting took by the agent's clock. `None`: not known yet.
+    /// How allocations were recorded: `samples`.
+    pub mode: &'static str,
+    /// What samples took by the agent's clock. `None`: not known yet.
     pub cost_percent: Option<f64>,
-}
-
-/// How allocations are recorded with `budget=`.
-#[derive(Clone, PartialEq, Debug, Serialize)]
-#[serde(tag = "mode", rename_all = "lowercase")]
-pub enum BudgetMethod {
-    /// By samples. The sampling interval in bytes: the last one, the smallest, and the largest.
-    Samples {
-        interval_bytes: u64,
-        least_bytes: u64,
-        most_bytes: u64,
-    },
-    /// By hooks. On frequent call paths one in so many allocations counted: at last, and at most.
-    Hooks { one_in: u64, most_one_in: u64 },
+    /// The sampling interval in bytes: the last one, the smallest, and the largest.
+    pub interval_bytes: u64,
+    pub least_bytes: u64,
+    pub most_bytes: u64,
 }
 
 /// What `budget=` has chosen. `None`: the run has no budget.
@@ -357,92 +263,51 @@ pub fn summarize_budget(profile: &Profile) -> Option<BudgetSummary> {
         return None;
     }
     let percent = read_recorded_options(profile)?.budget?.percent();
+    let first = profile.meta.get("sampled.bytes")?.parse().unwrap_or(0);
     let stat = |key| Some(profile.stat_value(key)).filter(|value| *value > 0);
-    let method = match profile.meta.get("sampled.bytes") {
-        Some(first) => {
-            let first = first.parse().unwrap_or(0);
-            let interval = |key| stat(key).unwrap_or(first);
-            BudgetMethod::Samples {
-                interval_bytes: interval("budget.interval"),
-                least_bytes: interval("budget.interval_least"),
-                most_bytes: interval("budget.interval_most"),
-            }
-        }
-        None => {
-            let one_in = |key| 1 << profile.stat_value(key).min(MOST_LEVEL);
-            BudgetMethod::Hooks {
-                one_in: one_in("budget.level"),
-                most_one_in: one_in("budget.level_most"),
-            }
-        }
-    };
+    let interval = |key| stat(key).unwrap_or(first);
     let cost = profile.stat_value("budget.cost_ns");
     let program = stat("budget.cpu_ns").map(|cpu| cpu.saturating_sub(cost).max(1));
     Some(BudgetSummary {
         percent,
-        method,
+        mode: "samples",
         cost_percent: program.map(|program| cost as f64 * 100.0 / program as f64),
+        interval_bytes: interval("budget.interval"),
+        least_bytes: interval("budget.interval_least"),
+        most_bytes: interval("budget.interval_most"),
     })
 }
 
-/// No agent leaves out more than a power of two of this size.
-const MOST_LEVEL: u64 = 32;
-
-/// `one every 65,536 bytes on average`. `None`: every allocation was counted.
+/// `one every 65,536 bytes on average`. `None`: allocations are not sampled.
 #[must_use]
 pub fn describe_sampling(profile: &Profile) -> Option<String> {
-    let Some(budget) = summarize_budget(profile) else {
-        let bytes = read_sampled_bytes(profile)?;
-        return Some(format!("one every {} bytes on average", grouped(bytes)));
-    };
-    let percent = budget.percent;
-    match budget.method {
-        BudgetMethod::Samples {
-            least_bytes,
-            most_bytes,
-            ..
-        } => {
-            let (least, most) = (grouped(least_bytes), grouped(most_bytes));
-            Some(format!(
-                "one every {least} to {most} bytes (budget={percent}%)"
-            ))
+    let text = match summarize_budget(profile) {
+        Some(budget) => format!(
+            "one every {} to {} bytes (budget={}%)",
+            grouped(budget.least_bytes),
+            grouped(budget.most_bytes),
+            budget.percent
+        ),
+        None => {
+            let bytes = read_sampled_bytes(profile)?;
+            format!("one every {} bytes on average", grouped(bytes))
         }
-        BudgetMethod::Hooks { most_one_in: 1, .. } => None,
-        BudgetMethod::Hooks { most_one_in, .. } => Some(format!(
-            "one in up to {most_one_in} on frequent call paths (budget={percent}%)"
-        )),
-    }
+    };
+    Some(text)
 }
 
 /// `samples may cost 10% of the program's CPU time, and took 8.4%: allocations are estimates, without hooks`
 impl fmt::Display for BudgetSummary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let what = match self.method {
-            BudgetMethod::Samples { .. } => "samples",
-            BudgetMethod::Hooks { .. } => "hooks",
-        };
         write!(
             f,
-            "{what} may cost {}% of the program's CPU time",
+            "samples may cost {}% of the program's CPU time",
             self.percent
         )?;
-        match (&self.method, self.cost_percent) {
-            (_, None) => {}
-            (BudgetMethod::Samples { .. }, Some(cost)) => write!(f, ", and took {cost:.1}%")?,
-            (BudgetMethod::Hooks { .. }, Some(cost)) => write!(f, "; counting took {cost:.1}%")?,
+        if let Some(cost) = self.cost_percent {
+            write!(f, ", and took {cost:.1}%")?;
         }
-        match self.method {
-            BudgetMethod::Samples { .. } => {
-                f.write_str(": allocations are estimates, without hooks")
-            }
-            BudgetMethod::Hooks { most_one_in: 1, .. } => {
-                f.write_str(": every allocation was counted")
-            }
-            BudgetMethod::Hooks { most_one_in, .. } => write!(
-                f,
-                ": one in up to {most_one_in} allocations of frequent call paths counted, others are exact"
-            ),
-        }
+        f.write_str(": allocations are estimates, without hooks")
     }
 }
 
@@ -463,7 +328,6 @@ mod sample_errors_tests {
         SampleErrors {
             interval,
             variances,
-            thinned: None,
             bias_percent: 0.0,
         }
     }
@@ -559,115 +423,17 @@ mod sample_errors_tests {
     fn samples_may_cost_what_the_user_has_said() {
         let mut summary = BudgetSummary {
             percent: 10,
-            method: BudgetMethod::Samples {
-                interval_bytes: 1024,
-                least_bytes: 1024,
-                most_bytes: 1024,
-            },
+            mode: "samples",
             cost_percent: Some(8.42),
+            interval_bytes: 1024,
+            least_bytes: 1024,
+            most_bytes: 1024,
         };
         let text = "samples may cost 10% of the program's CPU time";
         let end = ": allocations are estimates, without hooks";
         assert_eq!(summary.to_string(), format!("{text}, and took 8.4%{end}"));
         summary.cost_percent = None;
         assert_eq!(summary.to_string(), format!("{text}{end}"));
-    }
-
-    #[test]
-    fn hooks_tell_what_is_exact() {
-        let mut summary = BudgetSummary {
-            percent: 100,
-            method: BudgetMethod::Hooks {
-                one_in: 1,
-                most_one_in: 1,
-            },
-            cost_percent: Some(21.04),
-        };
-        let text = "hooks may cost 100% of the program's CPU time; counting took 21.0%";
-        let end = ": every allocation was counted";
-        assert_eq!(summary.to_string(), format!("{text}{end}"));
-        summary.method = BudgetMethod::Hooks {
-            one_in: 2,
-            most_one_in: 16,
-        };
-        let end = ": one in up to 16 allocations of frequent call paths counted, others are exact";
-        assert_eq!(summary.to_string(), format!("{text}{end}"));
-        let json = serde_json::to_value(&summary).unwrap();
-        let expected = serde_json::json!({
-            "percent": 100, "mode": "hooks", "one_in": 2, "most_one_in": 16, "cost_percent": 21.04
-        });
-        assert_eq!(json, expected);
-    }
-
-    /// 1000 allocations of 24 bytes, of which one in 4 counts: the variance is 250 · 4 · 3 objects, squared. The effective number
-    /// of samples is 250.
-    #[test]
-    fn thinned_contexts_have_an_error_and_others_are_exact() {
-        let variance = ThinningVariance {
-            objects: 3000.0,
-            bytes: 3000.0 * 24.0 * 24.0,
-        };
-        let errors = SampleErrors {
-            thinned: Some(HashMap::from([(ContextId(7), variance)])),
-            ..errors(0, None)
-        };
-        let (thinned, exact) = ((ContextId(7), 1000, 24_000), (ContextId(8), 500, 12_000));
-        let error = errors.counter_error([exact].into_iter());
-        assert_eq!((error.samples, error.error_bytes), (500, 0));
-        let alias = (ContextId(7), 0, 0);
-        let expected = 2.0 * (3000.0 * 576.0 * 252.0 / 250.0_f64).sqrt();
-        for counters in [vec![thinned], vec![thinned, alias]] {
-            let error = errors.counter_error(counters.into_iter());
-            assert_eq!(error.samples, 250);
-            assert!((error.error_bytes as f64 - expected).abs() < 1.0);
-        }
-        let both = errors.counter_error([thinned, exact].into_iter());
-        assert_eq!(both.samples, 500);
-        assert!((both.error_bytes as f64) < expected);
-    }
-
-    /// Blocks of allocations as in `LucceRtThinning`: in each block, one counts for all. Three contexts take turns, one of them in
-    /// step with the blocks.
-    #[test]
-    fn blocks_give_unbiased_sums_within_their_errors() {
-        const ROUNDS: u32 = 1000;
-        let mut random = Random(7);
-        let context_of = |event: u32| match event % 8 {
-            0 => 0,
-            1..=3 => 1,
-            _ => 2,
-        };
-        for level in [1_u32, 3, 6] {
-            let (weight, events) = (1_u32 << level, 4096);
-            let mut totals = [0_u64; 3];
-            let mut within = 0;
-            for _ in 0..ROUNDS {
-                let mut counts = [0_u64; 3];
-                for block in (0..events).step_by(weight as usize) {
-                    let chosen = block + (random.uniform() * f64::from(weight)) as u32;
-                    counts[context_of(chosen)] += u64::from(weight);
-                }
-                for (context, truth) in [(0, 512_u64), (1, 1536), (2, 2048)] {
-                    totals[context] += counts[context];
-                    let variance = (counts[context] * u64::from(weight - 1)) as f64;
-                    let thinned = ThinningVariance {
-                        objects: variance,
-                        bytes: variance,
-                    };
-                    let thinned = HashMap::from([(ContextId(1), thinned)]);
-                    let counter = (ContextId(1), counts[context], counts[context]);
-                    let error = thinning_error(&thinned, [counter].into_iter());
-                    within += u32::from(truth.abs_diff(counts[context]) <= error.error_bytes);
-                }
-            }
-            for (total, truth) in totals.into_iter().zip([512.0, 1536.0, 2048.0]) {
-                // The mean of 1000 rounds: three of its deviations.
-                let deviation = (truth * f64::from(weight - 1) / f64::from(ROUNDS)).sqrt();
-                let distance = total as f64 / f64::from(ROUNDS) - truth;
-                assert!(distance.abs() <= 3.0 * deviation, "{level}: {distance}");
-            }
-            assert!(within >= 3 * ROUNDS * 93 / 100, "{level}: {within}");
-        }
     }
 
     #[test]

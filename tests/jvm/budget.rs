@@ -1,5 +1,4 @@
-//! `budget=`: samples keep to the budget, and their sums are as near to the truth as reports say. So are the sums of hooks that
-//! count a part.
+//! `budget=`: samples keep to the budget, and their sums are as near to the truth as reports say.
 
 use std::collections::BTreeMap;
 
@@ -12,10 +11,6 @@ use crate::{Test, test};
 
 const PROGRAM: &str = "io.lucce.programs.Budgeted";
 const BUDGET: f64 = 10.0;
-/// A program in which counting by hooks takes more than a small budget.
-const DEAR_PROGRAM: &str = "io.lucce.programs.Thinned";
-/// Objects that it allocates on each of four lines by a rare path.
-const RARE_OBJECTS: u64 = 50;
 
 pub fn tests(setup: &'static Setup) -> Vec<Test> {
     // The JVMs that sample with and without a bias.
@@ -30,13 +25,7 @@ pub fn tests(setup: &'static Setup) -> Vec<Test> {
         test("budget::attached", false, move || attached(setup)),
         test("budget::refused", false, move || refused(setup)),
     ];
-    let thinned = setup.jdks.iter();
-    let thinned = thinned.filter(|jdk| [17, 25].contains(&jdk.version));
-    let thinned = thinned.map(|jdk| {
-        let name = format!("budget::{}::thinned", jdk.version);
-        test(name, jdk == setup.jdk(), move || thinned_paths(setup, jdk))
-    });
-    jdks.map(of).chain(thinned).chain(others).collect()
+    jdks.map(of).chain(others).collect()
 }
 
 /// The truth is what the program says of each line.
@@ -101,87 +90,6 @@ fn estimates(setup: &Setup, jdk: &Jdk) -> Checked {
     Ok(())
 }
 
-/// Hooks count a part of the allocations on frequent call paths, and all others.
-fn thinned_paths(setup: &Setup, jdk: &Jdk) -> Checked {
-    let java = Java::new(setup, jdk, &format!("budget-thinned-{}", jdk.version));
-    let java = java
-        .agent("budget=75%,verify=1000")
-        .main([DEAR_PROGRAM, "10000000"]);
-    let ended = java.run()?.expect(0)?;
-    let said: BTreeMap<_, _> = ended.stdout.lines().filter_map(expected).collect();
-    ended.ensure(said.len() == 5, "the program says what to expect")?;
-    let is_told = ended
-        .stderr
-        .contains("budget=75%: hooks count every allocation")
-        && ended.stderr.contains("some of frequent call paths");
-    ended.ensure(is_told, "the agent says what it chose")?;
-    let log = java.log();
-    let log = &*log.to_string_lossy();
-    let lucce = java.lucce();
-    let report = lucce.json(&["report", "--json", "--top", "0", log])?;
-    let budget = &report["budget"];
-    let is_thinned = budget["mode"] == "hooks" && budget["most_one_in"].as_u64() > Some(1);
-    ensure(is_thinned, || budget.to_string())?;
-    let rows = report["contexts"].as_array().ok_or("no contexts")?;
-    let (mut within, mut inexact) = (0, 0);
-    for ((class, line), (objects, truth)) in &said {
-        let is_of_line = |row: &&Value| {
-            let frame = &row["frames"][0];
-            row["class"] == **class && frame["class"] == DEAR_PROGRAM && frame["line"] == *line
-        };
-        let of_line: Vec<_> = rows.iter().filter(is_of_line).collect();
-        let sum = |key: &str| -> u64 { of_line.iter().filter_map(|row| row[key].as_u64()).sum() };
-        let errors = of_line.iter().filter_map(|row| row["error_bytes"].as_u64());
-        let error = errors
-            .map(|error| (error as f64).powi(2))
-            .sum::<f64>()
-            .sqrt();
-        let (bytes, count) = (sum("bytes"), sum("count"));
-        let off = bytes.abs_diff(*truth) as f64;
-        within += u32::from(off <= error);
-        inexact += u32::from(error > 0.0);
-        // Four deviations; and all objects of a line have about its mean size.
-        let mean = *truth as f64 / *objects as f64;
-        let objects_off = count.abs_diff(*objects) as f64 * mean;
-        let is_near = off <= 2.0 * error && objects_off <= 3.0 * error;
-        ensure(is_near && error < 0.1 * *truth as f64, || {
-            format!("line {line}: {objects} objects, {truth} bytes, but {count}, {bytes} ±{error}")
-        })?;
-        let is_rare = |row: &&&Value| row["frames"][1]["method"] == "rare";
-        let rare: Vec<_> = of_line.iter().filter(is_rare).collect();
-        let is_exact = rare
-            .iter()
-            .all(|row| row["count"].as_u64() == Some(RARE_OBJECTS) && row["error_bytes"].is_null());
-        let is_in_loop = class == "short[]";
-        ensure(is_exact && rare.len() == usize::from(!is_in_loop), || {
-            format!("line {line}: rare objects {rare:?}")
-        })?;
-        let is_large = class == "int[]";
-        ensure(!is_large || error == 0.0, || {
-            "large arrays are exact".into()
-        })?;
-    }
-    ensure(within >= 3 && inexact == 4, || {
-        format!("{within} lines are within their errors, {inexact} have any")
-    })?;
-    let text = lucce.text(0, &["report", log])?;
-    let is_told = text.contains("budget: hooks may cost 75% of") && text.contains(" ±");
-    ensure(is_told, || text.clone())?;
-    let page = java.log().with_extension("html");
-    let page = &*page.to_string_lossy();
-    lucce.text(0, &["view", log, "-o", page])?;
-    let html = std::fs::read_to_string(page).map_err(|e| e.to_string())?;
-    ensure(html.contains("Budget: hooks may cost 75%"), || {
-        "no budget on the page".into()
-    })?;
-    // The limit is within the error of the same sums.
-    let gate = lucce.text(2, &["gate", "--base", log, log])?;
-    ensure(gate.contains("is within their error"), || gate.clone())?;
-    lucce.check(&java.log())?;
-    java.clean();
-    Ok(())
-}
-
 /// The interval has followed the load, and the agent's own measurement is within the budget.
 fn check_budget(report: &Value) -> Checked {
     let budget = &report["budget"];
@@ -220,10 +128,10 @@ fn attached(setup: &Setup) -> Checked {
 /// What samples cannot keep is refused before the program starts.
 fn refused(setup: &Setup) -> Checked {
     for (options, why) in [
-        ("budget=500%", "a percentage from 1% to 400%"),
+        ("budget=40%", "1% to 25%, which samples keep to"),
         (
             "budget=10%,events=alloc+lock",
-            "budget= measures the cost of allocations alone",
+            "budget= measures the cost of sampled allocations alone",
         ),
     ] {
         let java = Java::new(setup, setup.jdk(), "budget-refused").agent(options);

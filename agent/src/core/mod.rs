@@ -6,13 +6,11 @@
 
 mod agent_threads;
 pub mod agent_use;
-mod budget_totals;
 mod class_loaders;
 mod code_sources;
 mod counts;
 mod event_location;
 pub mod fields;
-mod hook_budget;
 mod live_threads;
 mod named_methods;
 mod output_files;
@@ -52,7 +50,6 @@ pub use code_sources::{domain_of_class, record_code_source};
 pub use counts::AgentCounts;
 pub use event_location::EventLocation;
 pub use fields::{ThreadFields, thread_fields};
-pub use hook_budget::HookBudget;
 pub use live_threads::LiveThreads;
 use named_methods::NamedMethods;
 #[cfg(feature = "lab")]
@@ -99,10 +96,8 @@ pub struct AgentCore {
     /// Counts that the log of a killed JVM must contain, in the order of `TOTALS`.
     totals: Option<CounterBlock<TotalCounter>>,
     pub event_mask: EventMask,
-    /// Only with `budget=` and samples.
+    /// Only with `budget=`.
     pub budget: Option<SampleBudget>,
-    /// Only with `budget=` and hooks.
-    pub hook_budget: Option<HookBudget>,
     pub vm_end: VmEndSignal,
     /// The agent's own threads, except the thread that listens for commands.
     pub agent_threads: AgentThreads,
@@ -166,12 +161,6 @@ impl AgentCore {
         let totals = inputs.writer.add_totals(&TOTALS).ok();
         let log = Arc::new(AgentLog::new(inputs.writer));
         let budget = new_sample_budget(&options, inputs.hookless, &log);
-        let hook_budget = options.budget.filter(|_| inputs.hookless.is_none());
-        let hook_budget = hook_budget.map(|budget| HookBudget::new(budget, &log));
-        let event_mask = new_event_mask(&options);
-        if hook_budget.is_some() {
-            event_mask.set_permanent(event_mask::THINNED);
-        }
         let journal = LogJournal {
             registry: Arc::clone(&inputs.registry),
             log: Arc::clone(&log),
@@ -204,9 +193,8 @@ impl AgentCore {
             counts: AgentCounts::default(),
             named_methods: NamedMethods::default(),
             totals,
-            event_mask,
+            event_mask: new_event_mask(&options),
             budget,
-            hook_budget,
             vm_end: VmEndSignal::default(),
             agent_threads: AgentThreads::default(),
             options,

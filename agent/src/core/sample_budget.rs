@@ -13,10 +13,9 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use lucce_jvmti::clock;
 use lucce_options::{CostBudget, DEFAULT_SAMPLING_INTERVAL};
-use lucce_tracelog::EventTypeId;
+use lucce_tracelog::{CounterBlock, EventTypeId, TotalCounter};
 
 use crate::core::AgentCore;
-use crate::core::budget_totals::BudgetTotals;
 use crate::memory::locks::WatchedMutex;
 use crate::options::LogLevel;
 use crate::registry::agent_log::AgentLog;
@@ -66,7 +65,7 @@ pub struct SampleBudget {
     /// When the load was measured last.
     checked_ns: AtomicU64,
     state: WatchedMutex<BudgetState>,
-    totals: BudgetTotals,
+    totals: Option<CounterBlock<TotalCounter>>,
     error_type: OnceLock<EventTypeId>,
     has_warned_of_variance: AtomicBool,
 }
@@ -174,14 +173,12 @@ impl SampleBudget {
                 most: first_interval,
                 is_warned: false,
             }),
-            totals: BudgetTotals::new(log, &TOTALS),
+            totals: log.add_totals(&TOTALS).ok(),
             error_type: OnceLock::new(),
             has_warned_of_variance: AtomicBool::new(false),
         };
         for total in [BudgetTotal::Interval, BudgetTotal::Least, BudgetTotal::Most] {
-            budget
-                .totals
-                .add_to_total(total as usize, u64::from(first_interval));
+            budget.add_to_total(total, u64::from(first_interval));
         }
         budget
     }
@@ -246,12 +243,8 @@ impl SampleBudget {
         let price = window
             .price_ns
             .map_or(state.controller.price_ns, |price| price as f64);
-        self.totals.add_to_total(
-            BudgetTotal::Cost as usize,
-            (window.samples as f64 * price) as u64,
-        );
-        self.totals
-            .add_to_total(BudgetTotal::Cpu as usize, window.cpu_ns);
+        self.add_to_total(BudgetTotal::Cost, (window.samples as f64 * price) as u64);
+        self.add_to_total(BudgetTotal::Cpu, window.cpu_ns);
     }
 
     fn measure_window(&self, state: &mut BudgetState) -> LoadWindow {
@@ -281,22 +274,18 @@ impl SampleBudget {
         self.checked_ns.store(now, Ordering::Relaxed);
         let window = self.measure_window(&mut state);
         let cost = state.controller.follow_window(window);
-        self.totals.add_to_total(BudgetTotal::Cost as usize, cost);
-        self.totals
-            .add_to_total(BudgetTotal::Cpu as usize, window.cpu_ns);
+        self.add_to_total(BudgetTotal::Cost, cost);
+        self.add_to_total(BudgetTotal::Cpu, window.cpu_ns);
         let (before, interval) = (self.interval(), state.controller.interval);
         if interval != before && core.jvmti.set_sampling_interval(interval).is_ok() {
             self.interval.store(interval, Ordering::Relaxed);
-            self.totals
-                .move_total(BudgetTotal::Interval as usize, (before, interval));
+            self.move_total(BudgetTotal::Interval, (before, interval));
             if interval < state.least {
-                self.totals
-                    .move_total(BudgetTotal::Least as usize, (state.least, interval));
+                self.move_total(BudgetTotal::Least, (state.least, interval));
                 state.least = interval;
             }
             if interval > state.most {
-                self.totals
-                    .move_total(BudgetTotal::Most as usize, (state.most, interval));
+                self.move_total(BudgetTotal::Most, (state.most, interval));
                 state.most = interval;
             }
         }
@@ -316,20 +305,26 @@ impl SampleBudget {
 
     /// The line for the user when recording begins.
     pub fn describe_choice(&self) -> String {
-        let why = match self.percent {
-            26..CostBudget::LEAST_WITH_HOOKS => {
-                format!(", which alone may cost {}%", CostBudget::HOOKS)
-            }
-            _ => String::new(),
-        };
         format!(
-            "budget={}%: allocations are sampled without hooks{why}, one per {} to {} KB as the load allows, at first {} KB; a \
+            "budget={}%: allocations are sampled without hooks, one per {} to {} KB as the load allows, at first {} KB; a \
              sum of 1 GB has an error of at most 13% by chance",
             self.percent,
             LEAST_INTERVAL >> 10,
             MOST_INTERVAL >> 10,
             self.interval() >> 10
         )
+    }
+
+    fn add_to_total(&self, total: BudgetTotal, more: u64) {
+        let counter = self.totals.as_ref();
+        if let Some(counter) = counter.and_then(|totals| totals.get(total as usize)) {
+            counter.add(more);
+        }
+    }
+
+    /// Changes a total from one value to another.
+    fn move_total(&self, total: BudgetTotal, (from, to): (u32, u32)) {
+        self.add_to_total(total, u64::from(to).wrapping_sub(u64::from(from)));
     }
 }
 

@@ -4,38 +4,33 @@
 //! are a histogram. Times that an exception ended have details of their own. `time-longest` has the longest time of a
 //! thread in a context: its value is no sum.
 //!
-//! With a budget for hooks, the type of variances has the last index: see `LucceRtThinning`.
-//!
 //! `events=alloc=sizes`: counters of array sizes, in the same way. The detail `2^k` is of arrays from 2^k to 2^(k+1) bytes.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use lucce_callgraph::ContextId;
-use lucce_instrument::kinds::{ALLOCATION_SIZES, NAMED_TIME, THINNING_VARIANCES};
+use lucce_instrument::kinds::{ALLOCATION_SIZES, NAMED_TIME};
 use lucce_jvmti::JniEnvironment;
 use lucce_tracelog::EventTypeId;
 
 use crate::counting::CountingParts;
 use crate::memory::counter::increment_counter;
-use crate::memory::shared_layout::{FIRST_SIZE, INT_BITS, THINNING_VARIANCE, THROWN_TIMES};
+use crate::memory::shared_layout::{FIRST_SIZE, INT_BITS, THROWN_TIMES};
 use crate::thread::ThreadState;
 use crate::thread::counter_access::{current_counters, event_counter};
 use crate::thread::thread_counters::counter_address;
 
 pub use crate::memory::shared_layout::LONGEST_TIME;
 
-// The variances follow the sizes.
-const _: () = assert!(THINNING_VARIANCE == FIRST_SIZE + u64::BITS);
-
 // Java code computes the address of a type by this size.
 const _: () = assert!(size_of::<AtomicU32>() == 1 << INT_BITS);
 
-/// The event types of times, sizes and variances by their index, for Java code; 0: not known yet.
+/// The event types of times and sizes by their index, for Java code; 0: not known yet.
 pub struct MethodTimes(Box<[AtomicU32]>);
 
 impl Default for MethodTimes {
     fn default() -> MethodTimes {
-        let indices = 0..=THINNING_VARIANCE;
+        let indices = 0..FIRST_SIZE + u64::BITS;
         MethodTimes(indices.map(|_| AtomicU32::new(0)).collect())
     }
 }
@@ -67,14 +62,13 @@ pub fn insert_time_counter(
     counter.map(counter_address)
 }
 
-/// The event type of times, sizes or variances with this index.
+/// The event type of times or sizes with this index.
 pub fn find_time_type(agent: CountingParts<'_>, index: u32) -> Option<EventTypeId> {
     let place = agent.counting.method_times.0.get(index as usize)?;
     let [time, longest] = NAMED_TIME.log_kinds else {
         return None;
     };
     let (kind, detail) = match index {
-        THINNING_VARIANCE => (&THINNING_VARIANCES, String::new()),
         FIRST_SIZE.. => (&ALLOCATION_SIZES, size_detail(index - FIRST_SIZE)),
         LONGEST_TIME => (*longest, String::new()),
         _ => (*time, time_detail(index)),

@@ -60,9 +60,6 @@ pub fn insert_counter(
         },
     };
     counters.insert_counter(context, site.0, cell);
-    if agent.core.hook_budget.is_some() {
-        counters.allow_thinning();
-    }
     state.publish_index(counters);
     Some(cell)
 }

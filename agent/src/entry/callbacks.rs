@@ -158,7 +158,6 @@ pub fn handle_vm_init(agent: &'static Agent, env: JniEnvironment) {
     // The VM has the address space that was kept for it.
     lucce_tracelog::keep_addresses(0);
     live::write_vm_properties(agent);
-    live::announce_budget(agent);
     if agent.core.is_live() {
         control::start_listener(agent);
         burst::start_bursts(agent);

@@ -295,24 +295,6 @@ pub extern "system" fn Java_java_lang_LucceRtNatives_dropEvents(
     });
 }
 
-/// A call path has counted many allocations, the last of which had this level and took `passed` nanoseconds.
-#[unsafe(no_mangle)]
-pub extern "system" fn Java_java_lang_LucceRtNatives_followLoad(
-    _: *mut JNIEnv,
-    _: jclass,
-    own: OwnState,
-    level: jint,
-    passed: jlong,
-) {
-    guard_callback((), |agent| {
-        // Without a thread's state, the call only binds the native method.
-        if let (Some(budget), Some(_)) = (&agent.core.hook_budget, own.get()) {
-            let passed = u64::try_from(passed).unwrap_or(0);
-            budget.follow_path(&agent.core, level.cast_unsigned(), passed);
-        }
-    });
-}
-
 /// Counts a call from code without hooks. With `really` 0, the call only binds the native method.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_java_lang_LucceRtNatives_countUntracked(

@@ -4,13 +4,8 @@
 //! If two entries have the same hash, the later one replaces the earlier. A thread with few contexts has few lines,
 //! because all lines are in use soon and compete with the program for the processor's caches.
 
-use std::sync::atomic::Ordering;
-
-use crate::memory::java_table::MULTIPLIER;
 use crate::memory::pages::TableWords;
-use crate::memory::shared_layout::{
-    COPY_BITS, PATH_BITS, SHIFT_BITS, THINNING_HEADER, THINNING_LINES, entry_words,
-};
+use crate::memory::shared_layout::{COPY_BITS, PATH_BITS, entry_words};
 
 /// Recent call paths: from a frame with known context, over at most three calls, to an event's site, with the counter
 /// there. The format of a line is in `LucceRtPaths.findCounter`.
@@ -22,10 +17,6 @@ pub type TransitionCache = JavaCache<{ entry_words(COPY_BITS) }>;
 /// its own, because it grows differently from [`TransitionCache`].
 #[derive(Default)]
 pub struct TypedSiteCache(JavaCache<{ entry_words(COPY_BITS) }>);
-
-/// Which allocations of frequent call paths count: see `LucceRtThinning`. Empty without a budget for hooks.
-#[derive(Default)]
-pub struct ThinningTable(TableWords);
 
 /// A cache with lines of `LINE` words.
 #[derive(Default)]
@@ -62,34 +53,6 @@ impl TypedSiteCache {
     /// The address of the first line. Its low zero bits hold the binary logarithm of the number of lines.
     pub fn address_and_bits(&self) -> u64 {
         self.0.first_line_address() | (u64::BITS as u64 - self.0.hash_shift())
-    }
-}
-
-impl ThinningTable {
-    /// Bytes of a line of the processor's caches.
-    const CACHE_LINE: usize = 1 << SHIFT_BITS;
-
-    /// Makes the table, unless it exists. `seed`: of the random numbers that choose allocations.
-    pub fn allocate(&mut self, seed: u64) {
-        if !self.0.is_empty() {
-            return;
-        }
-        let bytes = Self::CACHE_LINE + THINNING_HEADER + (size_of::<u64>() << THINNING_LINES);
-        self.0 = TableWords::zeroed(bytes / size_of::<u64>());
-        let first = self.table_address() as usize - self.0.as_ptr() as usize;
-        if let Some(state) = self.0.get(first / size_of::<u64>()) {
-            // Seeds are small and differ little; 0 would stay 0.
-            let mixed = seed.wrapping_add(1).wrapping_mul(MULTIPLIER);
-            state.store(mixed | 1, Ordering::Relaxed);
-        }
-    }
-
-    /// The address of the table. Its low [`SHIFT_BITS`] are 0. 0: there is none.
-    pub fn table_address(&self) -> u64 {
-        match self.0.is_empty() {
-            true => 0,
-            false => (self.0.as_ptr() as usize).next_multiple_of(Self::CACHE_LINE) as u64,
-        }
     }
 }
 
@@ -146,26 +109,6 @@ mod java_caches_tests {
         let powers: Vec<usize> = (6..=16).map(|power| 1 << power).collect();
         assert_eq!(sizes(RecentPathCache::grow_for), powers);
         assert_eq!(sizes(TransitionCache::grow_for), [2048, 4096, 8192, 16384]);
-    }
-
-    #[test]
-    fn a_thinning_table_lies_in_whole_cache_lines_and_has_a_seed() {
-        let mut table = ThinningTable::default();
-        assert_eq!(table.table_address(), 0);
-        for seed in [0, u64::MAX - 1, 7] {
-            table.allocate(seed);
-            let start = table.table_address();
-            assert_eq!(start % 64, 0);
-            let range = table.0.as_ptr_range();
-            let bytes = (THINNING_HEADER + (8 << THINNING_LINES)) as u64;
-            assert!(start >= range.start as u64 && start + bytes <= range.end as u64);
-            let first = (start - range.start as u64) / 8;
-            let set: Vec<_> = (table.0.iter().enumerate())
-                .filter(|(_, word)| word.load(Ordering::Relaxed) != 0)
-                .map(|(at, _)| at as u64)
-                .collect();
-            assert_eq!(set, [first]);
-        }
     }
 
     #[test]

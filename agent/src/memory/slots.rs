@@ -14,9 +14,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use lucce_callgraph::{ContextId, MethodId, SiteId};
 
 pub use crate::memory::shared_layout::EVENT_MASK;
-use crate::memory::shared_layout::{
-    CONTEXT, IN_DOWNCALL, LOCK_TURNS, LOCK_WAITS, SLOT, TAG_SHIFT, THINNING_LEVEL,
-};
+use crate::memory::shared_layout::{CONTEXT, IN_DOWNCALL, LOCK_TURNS, LOCK_WAITS, SLOT, TAG_SHIFT};
 
 /// The site in a slot whose frame, the caller of the frame above, is not known. Only a memo can give the frame above
 /// a context.
@@ -85,11 +83,6 @@ fn word_at(at: usize) -> Option<&'static AtomicU64> {
 /// The word of the event mask. `None`: the agent has no memory yet.
 pub fn event_mask_word() -> Option<&'static AtomicU64> {
     word_at(base_address().wrapping_sub(EVENT_MASK))
-}
-
-/// The word with the largest level of thinned call paths. `None`: the agent has no memory yet.
-pub fn thinning_level_word() -> Option<&'static AtomicU64> {
-    word_at(base_address().wrapping_sub(THINNING_LEVEL))
 }
 
 /// The word with a bit for each wait whose holder is unknown. `None`: the agent has no memory yet.

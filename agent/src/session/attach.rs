@@ -210,7 +210,11 @@ pub fn start_events(agent: &'static Agent, env: Option<*mut JNIEnv>) -> Result<(
             .core
             .append_meta("sampled.bytes", &interval.to_string());
     }
-    live::announce_budget(agent);
+    if let Some(budget) = &agent.core.budget {
+        let choice = budget.describe_choice();
+        agent.core.append_meta("budget", &choice);
+        agent.core.report_message(LogLevel::Info, &choice);
+    }
     if let Some(env) = env {
         live::prepare_class_watch(agent, agent.core.jni_env(env));
     }

@@ -5,7 +5,6 @@ use std::sync::atomic::Ordering;
 use lucce_instrument::kinds::{ALLOC, THREAD};
 use lucce_tracelog::EndRecord;
 
-use crate::core::HookBudget;
 use crate::events;
 use crate::leaks::LeakDetector;
 use crate::memory::event_mask::BurstTimes;
@@ -36,9 +35,6 @@ pub fn finish_recording(agent: &Agent) {
         events::disable_source(agent.core.jvmti, source);
     }
     if let Some(budget) = &agent.core.budget {
-        budget.finish();
-    }
-    if let Some(budget) = &agent.core.hook_budget {
         budget.finish();
     }
     let counted = EventTotals::count_events(agent);
@@ -216,15 +212,6 @@ impl RunSummary {
         if agent.core.budget.is_some() {
             parts.push(format!(
                 "about {allocations} allocations under {numbers} context numbers, from samples"
-            ));
-        } else if agent
-            .core
-            .hook_budget
-            .as_ref()
-            .is_some_and(HookBudget::has_thinned)
-        {
-            parts.push(format!(
-                "about {allocations} allocations under {numbers} context numbers, some of frequent call paths from a part of them"
             ));
         } else if let Some(bytes) = agent.core.sampling_interval() {
             parts.push(format!(

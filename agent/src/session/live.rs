@@ -9,7 +9,7 @@ use lucce_instrument::inherited_methods;
 use lucce_instrument::kinds::{ALIVE_THREADS, OBJECTS, OPEN, THREAD};
 use lucce_jvmti::{JniEnvironment, VmHandle};
 
-use crate::core::{HookBudget, SampleBudget, thread_fields};
+use crate::core::thread_fields;
 use crate::events;
 use crate::events::open;
 use crate::options::LogLevel;
@@ -28,17 +28,6 @@ pub struct CallInterceptors {
     pub objects: fn(&Agent) -> Option<()>,
     /// Makes JVMTI functions report the actions of debuggers and other agents.
     pub tool_calls: fn(&Agent, JniEnvironment) -> Option<()>,
-}
-
-/// Tells the user and the log what `budget=` has chosen.
-pub fn announce_budget(agent: &Agent) {
-    let samples = agent.core.budget.as_ref();
-    let hooks = agent.core.hook_budget.as_ref();
-    let choice = samples.map(SampleBudget::describe_choice);
-    if let Some(choice) = choice.or(hooks.map(HookBudget::describe_choice)) {
-        agent.core.append_meta("budget", &choice);
-        agent.core.report_message(LogLevel::Info, &choice);
-    }
 }
 
 /// Writes the VM's properties to the log.

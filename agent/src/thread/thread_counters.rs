@@ -33,7 +33,7 @@ use lucce_stream::EventCursor;
 use lucce_tracelog::{AllocationCounter, EventCounter, EventTypeId, ThreadId};
 
 use crate::memory::allocation_weight::AllocationWeight;
-use crate::memory::java_caches::{RecentPathCache, ThinningTable, TransitionCache, TypedSiteCache};
+use crate::memory::java_caches::{RecentPathCache, TransitionCache, TypedSiteCache};
 use crate::memory::java_table::{JavaTable, MULTIPLIER};
 use crate::memory::locks::WatchedMutex;
 pub use crate::memory::shared_layout::LOW_SITE_BITS as SITE_BITS;
@@ -69,7 +69,6 @@ pub struct ThreadCounters {
     transitions: TransitionCache,
     recent_paths: RecentPathCache,
     typed: TypedSiteCache,
-    thinning: ThinningTable,
     counters: &'static [AllocationCounter],
     next_counter: usize,
     by_type: CounterIndex,
@@ -126,7 +125,6 @@ impl ThreadCounters {
             transitions: TransitionCache::default(),
             recent_paths: RecentPathCache::default(),
             typed: TypedSiteCache::default(),
-            thinning: ThinningTable::default(),
             counters: &[],
             next_counter: 0,
             by_type: CounterIndex::default(),
@@ -179,25 +177,13 @@ impl ThreadCounters {
         if self.recent_paths.grow_for(self.table.byte_count()) {
             self.table
                 .set_owner_word(layout::INDEX_PATHS, self.recent_paths.first_line_address());
-            self.publish_thinning();
+            self.table
+                .set_owner_word(layout::INDEX_PATHS_SHIFT, self.recent_paths.hash_shift());
         }
         if self.typed.grow_for(self.table.byte_count()) {
             let typed = self.typed.address_and_bits();
             self.table.set_owner_word(layout::INDEX_TYPED, typed);
         }
-    }
-
-    /// From now on the thread's frequent call paths may be thinned.
-    pub fn allow_thinning(&mut self) {
-        if self.thinning.table_address() == 0 {
-            self.thinning.allocate(self.number);
-            self.publish_thinning();
-        }
-    }
-
-    fn publish_thinning(&self) {
-        let word = self.thinning.table_address() | self.recent_paths.hash_shift();
-        self.table.set_owner_word(layout::INDEX_PATHS_SHIFT, word);
     }
 
     /// A counter for a new context. `more` adds a block of counters to the log. `None`: the log is full.

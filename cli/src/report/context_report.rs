@@ -346,7 +346,7 @@ impl<'r> ContextReport<'r> {
                 format_plural(count, "allocation")
             )?;
         }
-        let sampling = describe_sampling(profile).filter(|_| ALLOC.is_kind(&self.event));
+        let sampling = describe_sampling(profile).filter(|_| self.sampled_bytes.is_some());
         if let Some(sampling) = sampling {
             let bias = match self.sample_bias {
                 Some(_) => ", with what this JVM samples too rarely",

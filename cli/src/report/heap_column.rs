@@ -95,14 +95,12 @@ impl<'r> RowOrder<'r> {
         RowOrder { errors, ..self }
     }
 
-    /// The error of a sum of contexts. `None`: the sum is exact.
+    /// The error of a sum of contexts, if it is estimated from samples.
     pub fn sum_error<'c>(
         &self,
         contexts: impl Iterator<Item = &'c EventContext> + Clone,
     ) -> Option<EstimateError> {
-        let errors = self.errors?;
-        let error = errors.context_error(contexts);
-        (error.error_bytes > 0 || !errors.are_thinned()).then_some(error)
+        Some(self.errors?.context_error(contexts))
     }
 
     /// What reached the heap, if it was sampled.
@@ -195,10 +193,9 @@ pub fn format_estimate(amount: &HeapAmount) -> String {
 
 /// `±4%`: an error as a percentage of its estimate.
 pub fn format_error(error: u64, estimate: u64) -> String {
-    let percent = percent_of(error, estimate);
-    match percent {
-        ..0.05 if error > 0 => "±<0.1%".to_owned(),
-        ..1.0 => format!("±{percent:.1}%"),
-        _ => format!("±{percent:.0}%"),
+    let error = percent_of(error, estimate);
+    match error < 1.0 {
+        true => format!("±{error:.1}%"),
+        false => format!("±{error:.0}%"),
     }
 }

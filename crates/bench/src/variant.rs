@@ -23,7 +23,7 @@ const LUCCE_LAB: &str = "{lucce-lab}";
 const ASYNC_PROFILER: &str = "{async-profiler}";
 
 /// Name, description, flags; the first is the baseline.
-const KNOWN: [(&str, &str, &str); 25] = [
+const KNOWN: [(&str, &str, &str); 24] = [
     ("none", "no agent", ""),
     (
         "xshare-off",
@@ -54,11 +54,6 @@ const KNOWN: [(&str, &str, &str); 25] = [
         "budget-20",
         "allocations are sampled within a budget of 20%",
         "-agentpath:{lucce}=budget=20%,log=warn,out={out}",
-    ),
-    (
-        "budget-100",
-        "allocations are counted by hooks within a budget of 100%",
-        "-agentpath:{lucce}=budget=100%,log=warn,out={out}",
     ),
     (
         "alloc-app",

@@ -12,14 +12,10 @@ pub const ORIGINS: u64 = 1 << 10;
 /// Tags are in use, and tasks keep them.
 pub const TAGS: u64 = 1 << 11;
 
-/// Allocations on frequent call paths may be thinned: see `LucceRtThinning`.
-pub const THINNED: u64 = 1 << 12;
-
 /// Name and value of each bit.
 pub const ALL: &[(&str, u64)] = &[
     ("OWN", OWN),
     ("ORIGINS", ORIGINS),
     ("TAGS", TAGS),
     ("FOLLOW", FOLLOW),
-    ("THINNED", THINNED),
 ];

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering, PoisonError};
 
-pub use crate::event_bits::{FOLLOW, ORIGINS, OWN, TAGS, THINNED};
+pub use crate::event_bits::{FOLLOW, ORIGINS, OWN, TAGS};
 
 /// The requested kinds, and whether they count now.
 pub struct EventMask {

@@ -49,8 +49,6 @@ shared_constants! {
     IN_DOWNCALL: i64 = -1;
     /// The word of the event mask lies this far below [`BASE`].
     EVENT_MASK: usize = 4096;
-    /// The word beside the event mask: the largest level of thinned call paths.
-    THINNING_LEVEL: usize = 4088;
     /// The word of [`EVENT_MASK`]'s page that has a bit for each wait without a known holder. A cache line of its own.
     LOCK_WAITS: usize = 4032;
     /// For each of those waits, the word with its turn: see `thread::lock_holders`.
@@ -101,8 +99,6 @@ shared_constants! {
     LONGEST_TIME: u32 = 128;
     /// The index of array sizes of 1 byte. The others follow, by the power of two below a size.
     FIRST_SIZE: u32 = 129;
-    /// The index of the variances of thinned allocations.
-    THINNING_VARIANCE: u32 = 193;
 
     // ---- fields for contexts that continue elsewhere: see `tasks` ---------------------------------------------------
 
@@ -119,7 +115,6 @@ shared_constants! {
 
     INDEX_TRANSITIONS: usize = 16;
     INDEX_PATHS: usize = 24;
-    /// In the low [`SHIFT_BITS`]; above them the address of the thinning table, 0: there is none.
     INDEX_PATHS_SHIFT: usize = 32;
     INDEX_BY_TYPE: usize = 40;
     INDEX_TRANSITIONS_SHIFT: usize = 48;
@@ -132,30 +127,6 @@ shared_constants! {
     LOW_SITE_BITS: u32 = 20;
     /// Low bits of a counter's address, which are 0 and not stored.
     COUNTER_ALIGNMENT_BITS: u32 = 3;
-
-    // ---- thinned call paths: see `thinning_table` -------------------------------------------------------------------
-
-    /// Bits of a shift of 64-bit words, and of zeros in the address of a cache line.
-    SHIFT_BITS: u32 = 6;
-    /// Before the lines: the state of the thread's random numbers, in a cache line of its own.
-    THINNING_HEADER: usize = 64;
-    /// The binary logarithm of the number of lines, of one word each.
-    THINNING_LINES: u32 = 11;
-    /// In a line, from its lowest bit on: events until the next counted one, and that event's level.
-    THINNING_LEFT_BITS: u32 = 16;
-    THINNING_LEVEL_BITS: u32 = 8;
-    /// Then the events that follow it in its block, and above them the number of counted events.
-    THINNING_REST_BITS: u32 = 16;
-    /// The largest level: one in 2^8 events is counted.
-    MOST_THINNING: u32 = 8;
-    /// The binary logarithm of the events of a path that are counted before it is thinned, less 1.
-    RARE_EVENT_BITS: u32 = 9;
-    /// The binary logarithm of the counted events of a path between two reports to the agent.
-    REPORT_BITS: u32 = 8;
-    /// Of the random numbers.
-    RANDOM_MULTIPLIER: u64 = 0x2545_F491_4F6C_DD1D;
-    /// Larger arrays are never thinned.
-    LARGEST_THINNED: i64 = 4096;
 
     // ---- counters that frames with loops keep: see `thread_counters` ------------------------------------------------
 

@@ -651,7 +651,6 @@ pub fn is_companion_kind(name: &str) -> bool {
         &OPEN_RESOURCES,
         &COLLECTED_RESOURCES,
         &SAMPLE_ERRORS,
-        &THINNING_VARIANCES,
     ];
     companions.iter().any(|kind| kind.is_kind(name))
 }
@@ -670,13 +669,6 @@ pub fn is_supplement_kind(name: &str) -> bool {
 /// The errors of sampled allocations, if the sampling interval varies: in each context the number of samples, and the sum of
 /// their variances in units of [`VARIANCE_UNIT`]. Not a kind of events.
 pub static SAMPLE_ERRORS: KindDescriptor = KindDescriptor::named("alloc-error");
-
-/// The variances of thinned allocations: in each context the variance of the number of objects, and that of the bytes in units of
-/// [`THINNING_UNIT`]. Without the latter, all objects of the context have one size. Not a kind of events.
-pub static THINNING_VARIANCES: KindDescriptor = KindDescriptor::named("alloc-thinned");
-
-/// The unit of variances of bytes in [`THINNING_VARIANCES`]: 8 bytes, squared.
-pub const THINNING_UNIT: f64 = 64.0;
 
 /// The unit of variances in [`SAMPLE_ERRORS`]: 256 bytes, squared.
 pub const VARIANCE_UNIT: f64 = 65_536.0;

@@ -221,8 +221,7 @@ impl RecordingOptions {
     /// Adds the kinds that other options than `events=` ask for.
     pub(crate) fn complete_events(&mut self, mode: StartMode) {
         let counts_each = self.events.has_kind(&ALLOC) && mode == StartMode::WithJvm;
-        let samples = self.budget.is_some_and(|budget| !budget.pays_for_hooks());
-        if samples && counts_each && self.events.heap_interval().is_none() {
+        if self.budget.is_some() && counts_each && self.events.heap_interval().is_none() {
             self.events = self
                 .events
                 .with_sampled_allocations(DEFAULT_SAMPLING_INTERVAL);

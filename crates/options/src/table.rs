@@ -163,16 +163,16 @@ pub static OPTION_TABLE: [OptionEntry; 34] = [
             },
             get: |options| options.budget.map(CostBudget::to_text),
         },
-        summary: "CPU time that recording allocations may cost, 1% to 400% of the program's",
-        details: "Allocations are sampled without hooks or, from 75% on, counted by hooks, [as the load \
-                  allows](../guide/allocations.md#a-budget). `alloc=SIZE` samples; it is the first interval, 1k to 4m.",
+        summary: "CPU time that samples may cost, 1% to 25% of the program's",
+        details: "Allocations are sampled without hooks, [as the load allows](../guide/allocations.md#a-budget); \
+                  `alloc=SIZE` is the first interval, 1k to 4m.",
         group: OptionGroup::Events,
         modes: OptionModes::Both,
         conflicts: &[
             OptionConflict {
                 combination: "`budget=` without `alloc`",
                 reason: "",
-                message: "budget= limits the cost of allocations, and events= has no alloc",
+                message: "budget= sets the rate of sampled allocations, and events= has no alloc",
                 applies: |options| {
                     let events = &options.events;
                     let has_allocations =
@@ -195,7 +195,7 @@ pub static OPTION_TABLE: [OptionEntry; 34] = [
             OptionConflict {
                 combination: "`budget=` with other kinds",
                 reason: "their cost is not measured",
-                message: "budget= measures the cost of allocations alone: leave out the other kinds of events=, \
+                message: "budget= measures the cost of sampled allocations alone: leave out the other kinds of events=, \
                           requests=auto and resource=, or budget=",
                 applies: |options| {
                     let kinds = options.events.kinds().without_kind(&ALLOC);
@@ -221,19 +221,6 @@ pub static OPTION_TABLE: [OptionEntry; 34] = [
                 applies: |options| {
                     let is_sampled = options.events.alloc_interval().is_some();
                     options.budget.is_some() && is_sampled && !options.is_hookless()
-                },
-            },
-            OptionConflict {
-                combination: "`budget=75%` or more with other ways to count or track",
-                reason: "",
-                message: "budget= counts a part of the allocations as the load allows: leave out burst=, stream=, calls=, \
-                          ctl=all, tracking= and encoding=static, or budget=",
-                applies: |options| {
-                    let has_part = options.burst.is_some() || options.stream || options.calls;
-                    let has_mode = options.ctl == ControlMode::All
-                        || !options.is_tracking_automatic
-                        || options.has_static_graph();
-                    options.budget.is_some_and(CostBudget::pays_for_hooks) && (has_part || has_mode)
                 },
             },
             OptionConflict {

@@ -4,7 +4,6 @@ import static java.lang.LucceRtFrames.*;
 import static java.lang.LucceRtLayout.*;
 import static java.lang.LucceRtNatives.*;
 import static java.lang.LucceRtPaths.*;
-import static java.lang.LucceRtThinning.*;
 import static java.lang.LucceRtVariant.*;
 
 import jdk.internal.misc.Unsafe;
@@ -45,17 +44,14 @@ class LucceRtCounting {
     @Hidden @DontInline
     static void countAllocation(long p, int site, long bytes, int returned) {
         int mask = eventMask();
+        if ((mask & ALLOC) == 0) return;
         Thread t = Thread.currentThread();
-        if ((mask & (ALLOC | THINNED)) != ALLOC) {
-            if ((mask & ALLOC) != 0) countThinned(t, p, site, bytes, returned, mask);
-            return;
-        }
         long counter = findCounter(t, p, site);
         if (counter != 0) countIn(t, counter, bytes, returned, mask);
     }
 
     @Hidden @ForceInline
-    static void countIn(Thread t, long counter, long bytes, int returned, int mask) {
+    private static void countIn(Thread t, long counter, long bytes, int returned, int mask) {
         Unsafe u = Memory.U;
         addTo(u, counter, bytes);
         if (bytes != 0 && (mask & ALLOC_SIZES) != 0) LucceRtTimes.addSize(t, u.getLong(counter + COUNTER_CONTEXT), bytes);
@@ -96,13 +92,11 @@ class LucceRtCounting {
         if (counter >>> KEPT_SHIFT == 0) {
             counter <<= COUNTER_ALIGNMENT_BITS;
         } else {
-            boolean thins = (mask & THINNED) != 0;
-            counter = thins ? countThinned(t, p, site, bytes, 0, mask) : findCounter(t, p, site);
+            counter = findCounter(t, p, site);
             if (counter == 0) return 0;
             long number = Memory.U.getLong(t.$lucceState + STATE_KEPT);
             long part = counter >>> COUNTER_ALIGNMENT_BITS;
             kept = number == NOT_KEPT || part >>> KEPT_SHIFT != 0 ? 0 : number + part;
-            if (thins) return kept;
         }
         countIn(t, counter, bytes, 0, mask);
         return kept;

@@ -20,7 +20,6 @@ import jdk.internal.vm.annotation.Hidden;
  * LucceRtPaths          the counter of an event, by a cache of recent call paths
  * LucceRtContexts       the context of a frame, from the nearest caller with a known one
  * LucceRtCounting       counting of events
- * LucceRtThinning       counting of a part of the allocations, with a budget
  * LucceRtAllocations    objects and arrays, LucceRtObjects objects of other code, LucceRtTraces traces of exceptions
  * LucceRtCalls          entries of methods, LucceRtDurations waits and timed operations, LucceRtIo input and output
  * LucceRtProgramEvents  the program's own events
@@ -58,7 +57,6 @@ import jdk.internal.vm.annotation.Hidden;
  * tables of the graph   acquire: their address, their keys, and the targets of anchors; all that was stored before these is read
  *                       after them. A model of the relaxed memory of C++ runs all interleavings (callgraph/tests/loom.rs).
  * shift of versions     plain. It is stored once, before the live variant exists.
- * the level of thinning opaque, one word: a level that is read late is still a level.
  * the event mask        opaque. Its bits are one word, and no other read depends on them. The model shows that the word
  *                       finally has the requests of all threads that switch it.
  * kinds and their types plain. A place gets its type before its text, and never another one. A type without its text is not

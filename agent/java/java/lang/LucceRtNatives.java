@@ -40,9 +40,6 @@ final class LucceRtNatives {
 
     static native void dropEvents(int events);
 
-    /** With a budget for hooks: many allocations of this level were counted, the last one in so many nanoseconds. */
-    static native void followLoad(long ts, int level, long passed);
-
     static native void compareContext(long ts, long number, int returned);
 
     static native void makeStreamRoom(long ts, long now);

@@ -139,7 +139,7 @@ public final class LucceRtTimes {
 
     /** The thread's counter for times with this index in the context; 0: the log is full. */
     @Hidden
-    static long findTimeCounter(Thread t, long number, int index) {
+    private static long findTimeCounter(Thread t, long number, int index) {
         Unsafe u = Memory.U;
         // Plain: a type is stored once, after the log has explained it. Without it the agent is asked.
         int type = u.getInt(timeTypes + ((long) index << INT_BITS));
@@ -153,7 +153,7 @@ public final class LucceRtTimes {
     }
 
     /** The position of the highest bit. Methods of Long may have hooks themselves. */
-    static int powerOf(long value) {
+    private static int powerOf(long value) {
         int power = 0;
         for (int step = 32; step != 0; step >>= 1) {
             if (value >>> step != 0) {
