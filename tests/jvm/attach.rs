@@ -23,7 +23,7 @@ const WAYS: [(&str, &[&str], bool); 4] = [
 ];
 
 pub fn tests(setup: &'static Setup) -> Vec<Test> {
-    let traces = setup.jdks_from_11().flat_map(|jdk| {
+    let traces = setup.jdks.iter().flat_map(|jdk| {
         WAYS.iter().map(move |(way, flags, quick)| {
             let name = format!("attach::{}::{way}::traces_of_running_frames", jdk.version);
             let quick = *quick && jdk == setup.jdk();
