@@ -27,7 +27,7 @@ pub fn rewrite(folder: &Path) -> String {
 }
 
 pub fn read_classes(files: &[PathBuf]) -> Vec<Vec<u8>> {
-    let read = files.iter().map(|file| fs::read(file));
+    let read = files.iter().map(fs::read);
     read.map(|bytes| bytes.expect("a class file")).collect()
 }
 
