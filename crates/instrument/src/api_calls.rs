@@ -2,8 +2,9 @@
 
 use lucce_bytecode::{AllocationInstruction, AllocationOpcode, MethodCall};
 
+use crate::helpers::ClassDefinitionCall;
 use crate::helpers::{DEFINE_ANONYMOUS_CLASS, DEFINE_CLASS_0};
-use crate::instrumentation::{ClassDefinitionCall, HookSiteKind};
+use crate::instrumentation::HookSiteKind;
 use crate::jdk::leaf_methods::UNSAFE;
 
 const CONTEXT: &str = "io/lucce/CallContext";

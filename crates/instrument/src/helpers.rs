@@ -4,8 +4,6 @@
 
 use lucce_bytecode::{CodeInsertion, HelperMethod, NewField};
 
-use crate::instrumentation::ClassDefinitionCall;
-
 /// Prefix of the names of all helper classes.
 pub const HELPER_PREFIX: &str = "java/lang/LucceRt";
 /// The helper class for frames.
@@ -186,6 +184,15 @@ const REDIRECT_ANONYMOUS: CodeInsertion = CodeInsertion::Redirect {
         "(Ljdk/internal/misc/Unsafe;Ljava/lang/Class;[B[Ljava/lang/Object;)Ljava/lang/Class;",
     ),
 };
+
+/// How the JDK defines a class that the VM does not report, and that traces omit.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ClassDefinitionCall {
+    /// `ClassLoader.defineClass0`: a hidden class.
+    Hidden,
+    /// `Unsafe.defineAnonymousClass` of JDK 11: a class that is anonymous for the VM.
+    Anonymous,
+}
 
 /// Returns what replaces a call that defines a class which the VM does not report.
 pub const fn redirect_definition(call: ClassDefinitionCall) -> CodeInsertion<'static> {

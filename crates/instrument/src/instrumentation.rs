@@ -2,6 +2,7 @@
 
 use crate::assembly::AssemblyHook;
 use crate::continuations::ContinuationCall;
+use crate::helpers::ClassDefinitionCall;
 
 /// How a method takes part in the shadow stack.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -93,15 +94,6 @@ pub enum HookSiteKind {
     Continuation(ContinuationCall),
     /// A class is defined that the VM does not report: the site is published, and the call is redirected.
     DefineHidden(ClassDefinitionCall),
-}
-
-/// How the JDK defines a class that the VM does not report, and that traces omit.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum ClassDefinitionCall {
-    /// `ClassLoader.defineClass0`: a hidden class.
-    Hidden,
-    /// `Unsafe.defineAnonymousClass` of JDK 11: a class that is anonymous for the VM.
-    Anonymous,
 }
 
 /// Which objects a call makes, and how they are counted.
