@@ -1,5 +1,5 @@
-//! A new project of Maven with the plugin: a first build makes the base, later ones allocate a tenth more. The same logs go
-//! through the GitHub action's script.
+//! New projects of Maven and of Gradle with the plugins: a first build makes the base, later ones allocate a tenth more. The
+//! logs of Maven's go through the GitHub action's script.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,14 +10,19 @@ use super::{Maven, paths};
 use crate::{Outcome, tools};
 
 const POM: &str = include_str!("gated.xml");
+const GRADLE: &str = include_str!("gated.gradle");
+const SETTINGS: &str = include_str!("gated_settings.gradle");
 const TEST: &str = include_str!("GrowthTest.java");
 
 /// The selection of allocations: the test's own alone.
 const THROUGH: &str = r"^com\.acme\.GrowthTest\.makes$";
 
+/// What a build prints that does not pass.
+const EXCEEDED: &str = "the tests allocate more than the base, by over 3%";
+
 /// # Errors
 /// A build does not pass or fail as it must, or the reports lack the result.
-pub fn try_out(maven: &Maven) -> Outcome {
+pub fn try_maven(maven: &Maven) -> Outcome {
     let project = maven.to.join("new gated project");
     let files = [
         ("pom.xml", POM),
@@ -36,14 +41,59 @@ pub fn try_out(maven: &Maven) -> Outcome {
     let base = local(maven).join("com/acme/gated/1/gated-1-allocations.lucce");
     let grown = ["-Drevision=2", "-Dlucce.baseVersion=1", "-Darrays=11000"];
     let text = failure(&mut mvn(&[&["verify"], &grown[..]].concat()))?;
-    has(&text, "the tests allocate more than the base, by over 3%")?;
-    let report = project.join("target/lucce/gate.md");
-    let markdown = fs::read_to_string(&report).map_err(|e| format!("{}: {e}", report.display()))?;
-    has(&markdown, "com.acme.GrowthTest.makes")?;
+    has(&text, EXCEEDED)?;
+    has_report(&project.join("target/lucce/gate.md"))?;
     let gate = fill_in(maven, "io.lucce:lucce-maven-plugin:VERSION:gate");
     let allowed = [&gate, "-Dlucce.maxGrowth=11%"];
     tools::run_quietly(&mut mvn(&[&allowed[..], &grown[..]].concat()))?;
     try_action(maven, &project, &base)
+}
+
+/// Gradle before 4.6 runs tests of JUnit 4 alone. Debian's cannot publish: the base's files are put where that would.
+///
+/// # Errors
+/// A build does not pass or fail as it must, or the report lacks the result.
+pub fn try_gradle(maven: &Maven) -> Outcome {
+    let project = maven.to.join("new gated gradle project");
+    let test = TEST.replace("org.junit.jupiter.api.Test", "org.junit.Test");
+    let files = [
+        ("build.gradle", GRADLE),
+        ("settings.gradle", SETTINGS),
+        ("src/test/java/com/acme/GrowthTest.java", &test),
+    ];
+    write_files(maven, &project, &files)?;
+    let gradle = |arguments: &[&str]| {
+        let mut gradle = maven.gradle(&project);
+        gradle
+            .env("LUCCE_HOME", maven.to.join("unpacked"))
+            .arg(format!("-Plucce.through={THROUGH}"))
+            .args(arguments);
+        gradle
+    };
+    let pom = "generatePomFileForLucceAllocationsPublication";
+    tools::run_quietly(&mut gradle(&["check", pom]))?;
+    let published = project.join("published/com/acme/gated-allocations/1");
+    fs::create_dir_all(&published).map_err(|e| e.to_string())?;
+    for (made, name) in [
+        ("build/lucce/allocations.lucce", "gated-allocations-1.lucce"),
+        (
+            "build/publications/lucceAllocations/pom-default.xml",
+            "gated-allocations-1.pom",
+        ),
+    ] {
+        fs::copy(project.join(made), published.join(name)).map_err(|e| format!("{made}: {e}"))?;
+    }
+    let grown = ["-Prevision=2", "-Plucce.baseVersion=1", "-Parrays=11000"];
+    let text = failure(&mut gradle(&[&["check"], &grown[..]].concat()))?;
+    has(&text, EXCEEDED)?;
+    has_report(&project.join("build/lucce/gate.md"))?;
+    let allowed = ["check", "-Plucce.maxGrowth=11%"];
+    tools::run_quietly(&mut gradle(&[&allowed[..], &grown[..]].concat()))
+}
+
+fn has_report(report: &Path) -> Outcome {
+    let markdown = fs::read_to_string(report).map_err(|e| format!("{}: {e}", report.display()))?;
+    has(&markdown, "com.acme.GrowthTest.makes")
 }
 
 /// The action's script, as a job runs it.

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use super::project_files::{failure, local, write_files};
 use super::{Maven, benchmarks, gated_build};
-use crate::{Outcome, build, jdk, tools};
+use crate::{Outcome, jdk, tools};
 
 const POM: &str = include_str!("pom.xml");
 const GRADLE: &str = include_str!("build.gradle");
@@ -22,11 +22,14 @@ const COPY: &str = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-
 /// A project cannot use an artifact, or prints anything else than it must.
 pub fn try_out(maven: &Maven) -> Outcome {
     of_maven(maven)?;
-    gated_build::try_out(maven)?;
+    gated_build::try_maven(maven)?;
     match has_gradle() {
-        true => of_gradle(maven),
+        true => {
+            of_gradle(maven)?;
+            gated_build::try_gradle(maven)
+        }
         false => {
-            println!("not tried: a project of Gradle's (apt-get install gradle)");
+            println!("not tried: projects of Gradle (apt-get install gradle)");
             Ok(())
         }
     }
@@ -72,19 +75,14 @@ fn of_maven(maven: &Maven) -> Outcome {
     were_skipped("Maven", &report)
 }
 
-/// With nothing on this machine but the artifacts' repository, and the one that Maven has filled.
+/// With nothing but the artifacts' repository and the one that Maven has filled.
 fn of_gradle(maven: &Maven) -> Outcome {
     let project = maven.to.join("new gradle project");
     let files = [("build.gradle", GRADLE), ("settings.gradle", SETTINGS)];
     write(maven, &project, &files)?;
     let gradle = |args: &[&str]| {
-        let mut gradle = Command::new("gradle");
-        gradle
-            .current_dir(&project)
-            .args(["--no-daemon", "--offline", "--quiet", "-g"])
-            .arg(maven.to.join("gradle"))
-            .args(args);
-        build::with_jdk(&mut gradle);
+        let mut gradle = maven.gradle(&project);
+        gradle.args(args);
         gradle
     };
     tools::run_quietly(&mut gradle(&["classes", "libraries"]))?;

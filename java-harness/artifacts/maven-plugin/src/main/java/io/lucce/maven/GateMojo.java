@@ -1,14 +1,10 @@
 package io.lucce.maven;
 
-import io.lucce.agent.LucceAgent;
-import java.io.BufferedReader;
+import io.lucce.agent.build.AllocationGate;
+import io.lucce.agent.build.TestLogs;
 import java.io.File;
 import java.io.IOException;
-import java.nio.charset.StandardCharsets;
-import java.nio.file.DirectoryStream;
-import java.nio.file.Files;
 import java.nio.file.Path;
-import java.util.ArrayList;
 import java.util.List;
 import javax.inject.Inject;
 import org.apache.maven.plugin.AbstractMojo;
@@ -68,7 +64,7 @@ public class GateMojo extends AbstractMojo {
     private File baseFile;
 
     /** Maximum growth, as {@code 3%}. */
-    @Parameter(property = "lucce.maxGrowth", defaultValue = "3%")
+    @Parameter(property = "lucce.maxGrowth", defaultValue = AllocationGate.DEFAULT_GROWTH)
     private String maxGrowth;
 
     /** Judge only what happens in calls of matching methods: a regular expression of {@code package.Class.method}. */
@@ -117,21 +113,12 @@ public class GateMojo extends AbstractMojo {
 
     /** The log of the one JVM that has run tests; null: there is none, and no base is named. */
     private Path findLog() throws IOException, MojoExecutionException {
-        List<Path> found = new ArrayList<>();
-        if (logs.isDirectory()) {
-            try (DirectoryStream<Path> all = Files.newDirectoryStream(logs.toPath(), "tests-*.lucce")) {
-                all.forEach(found::add);
-            }
-        }
-        if (found.size() > 1) {
-            throw new MojoExecutionException("lucce: " + found.size() + " JVMs have run tests, and each is a part of the run: "
-                + "with forkCount=1 and reuseForks=true one JVM runs all");
-        }
-        if (found.isEmpty() && (baseVersion != null || baseFile != null)) {
+        Path log = new TestLogs(logs.toPath()).findLog().orElse(null);
+        if (log == null && (baseVersion != null || baseFile != null)) {
             throw new MojoExecutionException("lucce: no log in " + logs
                 + ": run the tests after lucce:prepare-agent, and write @{argLine} into an argLine of the project's own");
         }
-        return found.isEmpty() ? null : found.get(0);
+        return log;
     }
 
     private Path findBase() throws MojoExecutionException {
@@ -150,39 +137,10 @@ public class GateMojo extends AbstractMojo {
         }
     }
 
-    private void judge(Path log, Path base) throws IOException, MojoExecutionException, MojoFailureException {
-        List<String> words = new ArrayList<>(List.of(LucceAgent.command().toString(), "gate", log.toString(),
-            "--base", base.toString(), "--max-growth", maxGrowth,
-            "--junit", logs.toPath().resolve("gate.xml").toString(), "--markdown", logs.toPath().resolve("gate.md").toString()));
-        if (noLines) {
-            words.add("--no-lines");
-        }
-        if (through != null) {
-            words.addAll(List.of("--through", through));
-        }
-        int status = run(words);
-        if (status == 1) {
-            throw new MojoFailureException("lucce: the tests allocate more than the base, by over " + maxGrowth + "; see "
-                + logs.toPath().resolve("gate.md"));
-        }
-        if (status != 0) {
-            throw new MojoExecutionException("lucce: the runs cannot be judged (lucce gate ends with " + status + ")");
-        }
-    }
-
-    /** Runs the command; its lines go to Maven's log. */
-    private int run(List<String> words) throws IOException {
-        Process process = new ProcessBuilder(words).redirectErrorStream(true).start();
-        process.getOutputStream().close();
-        try (BufferedReader lines = process.inputReader(StandardCharsets.UTF_8)) {
-            for (String line = lines.readLine(); line != null; line = lines.readLine()) {
-                getLog().info(line);
-            }
-            return process.waitFor();
-        } catch (InterruptedException e) {
-            process.destroy();
-            Thread.currentThread().interrupt();
-            throw new IOException("interrupted while lucce judges", e);
+    private void judge(Path log, Path base) throws IOException, MojoFailureException {
+        AllocationGate gate = new AllocationGate(maxGrowth, through, noLines, logs.toPath());
+        if (!gate.passes(log, base, getLog()::info)) {
+            throw new MojoFailureException(gate.failure());
         }
     }
 }

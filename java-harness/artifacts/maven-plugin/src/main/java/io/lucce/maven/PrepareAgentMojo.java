@@ -1,11 +1,8 @@
 package io.lucce.maven;
 
-import io.lucce.agent.LucceAgent;
+import io.lucce.agent.build.TestLogs;
 import java.io.File;
 import java.io.IOException;
-import java.nio.file.DirectoryStream;
-import java.nio.file.Files;
-import java.nio.file.Path;
 import org.apache.maven.plugin.AbstractMojo;
 import org.apache.maven.plugin.MojoExecutionException;
 import org.apache.maven.plugins.annotations.LifecyclePhase;
@@ -25,7 +22,7 @@ public class PrepareAgentMojo extends AbstractMojo {
     private MavenProject project;
 
     /** Kinds of events to record, joined by {@code +}. */
-    @Parameter(property = "lucce.events", defaultValue = "alloc+thread")
+    @Parameter(property = "lucce.events", defaultValue = TestLogs.DEFAULT_EVENTS)
     private String events;
 
     /** More options of the agent, {@code key=value}, separated by commas. */
@@ -53,9 +50,9 @@ public class PrepareAgentMojo extends AbstractMojo {
             return;
         }
         try {
-            Path folder = Files.createDirectories(logs.toPath());
-            deleteLogs(folder);
-            String argument = quote(agentArgument(LucceAgent.library(), folder, events, options));
+            TestLogs testLogs = new TestLogs(logs.toPath());
+            testLogs.clear();
+            String argument = quote(testLogs.agentArgument(events, options));
             String present = project.getProperties().getProperty(propertyName, "");
             project.getProperties().setProperty(propertyName, (argument + " " + present).strip());
             getLog().debug(propertyName + " begins with " + argument);
@@ -64,23 +61,8 @@ public class PrepareAgentMojo extends AbstractMojo {
         }
     }
 
-    /** The JVM's argument. A percent sign in a path of the agent's options is doubled. */
-    static String agentArgument(Path library, Path folder, String events, String options) {
-        String log = folder.toAbsolutePath().toString().replace("%", "%%") + "/tests-%p.lucce";
-        String more = options == null || options.isEmpty() ? "" : "," + options;
-        return "-agentpath:" + library + "=events=" + events + ",log=warn,out=" + log + more;
-    }
-
     /** Surefire splits the text at white space outside of quotes. */
     static String quote(String argument) {
         return argument.chars().anyMatch(Character::isWhitespace) ? "\"" + argument + "\"" : argument;
-    }
-
-    private static void deleteLogs(Path folder) throws IOException {
-        try (DirectoryStream<Path> old = Files.newDirectoryStream(folder, "tests-*.lucce")) {
-            for (Path log : old) {
-                Files.delete(log);
-            }
-        }
     }
 }
