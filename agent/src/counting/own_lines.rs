@@ -52,8 +52,9 @@ struct LineSums {
     bytes: u64,
 }
 
-/// The sums of all allocations since the start by line, as text: a row `OBJECTS BYTES LINE` for each line, whose last part is
-/// empty for contexts without own code. `None`: not every allocation is counted. The caller holds no lock.
+/// The sums of all allocations since the start by line, as text: a row `OBJECTS BYTES LINE` for each line. Contexts without
+/// own code have a row with an empty last part, even if it is 0. `None`: not every allocation is counted. The caller holds no
+/// lock.
 pub fn sum_by_own_line(
     agent: CountingParts<'_>,
     env: JniEnvironment,
@@ -82,8 +83,9 @@ pub fn sum_by_own_line(
         add_sums(&mut sums, context.line, counted.objects, counted.bytes);
     }
     let mut rows = String::new();
-    for (sum, text) in sums.iter().zip(&lines.texts) {
-        if sum.objects > 0 {
+    for (line, (sum, text)) in sums.iter().zip(&lines.texts).enumerate() {
+        // Before counting begins, that row says that allocations will be counted.
+        if sum.objects > 0 || line == NO_OWN_LINE {
             let _ = writeln!(rows, "{} {} {text}", sum.objects, sum.bytes);
         }
     }
