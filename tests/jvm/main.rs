@@ -45,6 +45,7 @@ mod modes;
 mod named_methods;
 mod native_api;
 mod native_memory;
+mod observed;
 mod on_heap;
 mod open;
 mod operators;
@@ -186,6 +187,7 @@ fn all(setup: &'static Setup) -> Vec<Test> {
         loop_counts::tests(setup),
         starts::tests(setup),
         samples::tests(setup),
+        observed::tests(setup),
         on_heap::tests(setup),
         budget::tests(setup),
         array_sizes::tests(setup),
