@@ -85,13 +85,38 @@ pub(super) fn defer_at(state: &ThreadState, pointer: Slot) -> Slot {
     slot
 }
 
-/// Finds the caller of a deferred VM entry. `caller`: its place. `top`: the innermost frame's slot, or `caller` if no
-/// frame above has one. Returns whether the place has a site now.
+/// Where an event counts.
+#[derive(Clone, Copy, Debug)]
+pub struct EventPlace {
+    /// The innermost frame's slot, or the caller's place if no frame above it has one. For an allocation of an intrinsic that
+    /// its caller counts: the intrinsic's slot.
+    pub slot: Slot,
+    /// The method of the event's site. 0: the slot is a frame's.
+    pub method: MethodId,
+}
+
+impl EventPlace {
+    /// The innermost frame's slot, or the caller's place. An intrinsic is no frame any more when its caller counts for it.
+    pub fn frame_slot(self, registry: &CodeRegistry, frames: &[ResolvedFrame]) -> Slot {
+        let ends = |frame: &&ResolvedFrame| frame.has_slot() || frame.is_deferrable_entry();
+        let innermost = frames.iter().find(ends).filter(|frame| frame.has_slot());
+        let own = innermost.and_then(|frame| frame.method.id());
+        let is_frame = self.method == MethodId(0)
+            || own.is_some_and(|own| registry.is_same_method(own.0, self.method.0));
+        match is_frame {
+            true => self.slot,
+            false => self.slot.below(),
+        }
+    }
+}
+
+/// Finds the caller of a deferred VM entry, which an event needs. `caller`: its place. Returns whether the place has a site
+/// now.
 pub fn locate_entry(
     agent: StackParts<'_>,
     env: JniEnvironment,
     state: &ThreadState,
-    (caller, top): (Slot, Slot),
+    (caller, event): (Slot, EventPlace),
 ) -> bool {
     let slot = caller.above();
     if !state.deferrable_entries().contains(&Some(slot)) {
@@ -101,6 +126,7 @@ pub fn locate_entry(
     let Some(frames) = StackWalk::new(agent, env, PIECE).collect_rest() else {
         return false;
     };
+    let top = event.frame_slot(&agent.core.registry(), &frames);
     if locate_by_slots(agent, state, &frames, (slot, top)).is_none() {
         increment_counter(&agent.core.counts.vm_entries_by_frames);
         match locate_by_frames(agent, state, &frames, (slot, top)) {

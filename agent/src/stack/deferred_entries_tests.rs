@@ -14,7 +14,9 @@ use crate::registry::{ClassDefinition, ClassLoaderId, CodeRegistry};
 use crate::stack::caller_frames::{
     DeferredEntry, VmFramePosition, match_callers, match_outer_callers,
 };
-use crate::stack::deferred_entries::{DEFERRING_PART, count_deferrable, defer_at, has_room};
+use crate::stack::deferred_entries::{
+    DEFERRING_PART, EventPlace, count_deferrable, defer_at, has_room,
+};
 use crate::stack::frames::{ResolvedFrame, ResolvedMethod};
 use crate::stack::vm_entry;
 use crate::thread::ThreadState;
@@ -404,5 +406,37 @@ fn a_deep_stack_defers_nothing() {
     ));
     assert!(!has_room(&thread.state, slots.end));
     assert!(!has_room(&thread.state, Slot::from_pointer(0)));
+    thread.return_region();
+}
+
+/// A frame counts for an intrinsic that it has called, in the slot above its own.
+#[test]
+fn an_intrinsic_is_counted_above_its_caller() {
+    let mut thread = SimulatedThread::new();
+    let event = |thread: &SimulatedThread, method, slot| {
+        let event = EventPlace {
+            slot,
+            method: MethodId(thread.first_method + method),
+        };
+        event.frame_slot(&thread.registry, &thread.frames())
+    };
+    // Of methods 1, 2, the latter is the intrinsic.
+    thread.run_step(&SimulatedStep::Call(1));
+    thread.run_step(&SimulatedStep::Enter);
+    let entered = thread.pointer;
+    assert_eq!(event(&thread, 2, entered), entered.below());
+    let place = EventPlace {
+        slot: entered.below(),
+        method: MethodId(0),
+    };
+    let place = place.frame_slot(&thread.registry, &thread.frames());
+    assert_eq!(place, entered.below(), "the caller's place itself");
+    for slot in [entered, entered.above()] {
+        thread.run_step(&SimulatedStep::Call(1));
+        assert_eq!(event(&thread, 1, slot), slot);
+        assert_eq!(event(&thread, 2, slot.above()), slot);
+    }
+    thread.run_step(&SimulatedStep::CallLibrary);
+    assert_eq!(event(&thread, 1, entered.above()), entered.above());
     thread.return_region();
 }

@@ -65,7 +65,7 @@ public final class LucceRtContexts {
             if (s == VM_ENTRY) {
                 // The VM has entered the frame, and nobody has needed the caller yet.
                 Thread t = Thread.currentThread();
-                if (pointer == 0 || !hasState(t) || !locateVmEntry(t.$lucceState, a - SLOT, pointer)) return 0;
+                if (pointer == 0 || !hasState(t) || !locateVmEntry(t.$lucceState, a - SLOT, pointer, m)) return 0;
                 if (index != 0) index = t.$lucceCounters;
                 continue;
             }

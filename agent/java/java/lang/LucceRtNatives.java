@@ -19,7 +19,7 @@ final class LucceRtNatives {
 
     static native long deferVmEntry(long ts, long p);
 
-    static native boolean locateVmEntry(long ts, long slot, long top);
+    static native boolean locateVmEntry(long ts, long slot, long top, int method);
 
     static native long leaveToVm(long ts, long q);
 
