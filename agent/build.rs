@@ -74,6 +74,7 @@ fn constants_of_other_crates() -> Vec<(&'static str, &'static str, i64)> {
         ("METHOD_BITS", "u32", MethodId::BITS.into()),
         ("ENTRY", "u32", SiteId::ENTRY.0.into()),
         ("LOST", "u32", SiteId::MAX.into()),
+        ("VM_ENTRY", "u32", (SiteId::MAX - 1).into()),
         ("MULTIPLIER", "u64", raw::MULTIPLIER.cast_signed()),
         ("ROTATION", "u32", raw::ROTATION.into()),
         ("GRAPH_CALLS", "usize", word(raw::CALLS)),

@@ -15,7 +15,7 @@ use std::process::Command;
 use crate::{Outcome, build, jdk, paths, systems, tools};
 
 /// Folders of `java-harness/artifacts`: each is an artifact.
-const ARTIFACTS: [&str; 10] = [
+const ARTIFACTS: [&str; 14] = [
     "api",
     "lucce",
     "junit",
@@ -25,6 +25,10 @@ const ARTIFACTS: [&str; 10] = [
     "gradle-marker",
     "logback",
     "log4j2",
+    "slf4j",
+    "micrometer",
+    "opentelemetry",
+    "spring-boot",
     "netty",
 ];
 

@@ -8,8 +8,9 @@
 use lucce_callgraph::{ContextId, MethodId, SiteId};
 
 use crate::core::EventLocation;
-use crate::memory::slots::{LOST, Slot};
+use crate::memory::slots::{LOST, Slot, VM_ENTRY};
 use crate::stack::caller_frames::{self, CallerFrames};
+use crate::stack::deferred_entries;
 use crate::stack::frames::{MethodKind, ResolvedFrame, StackWalk};
 use crate::stack::innermost_frames;
 use crate::stack::innermost_frames::WalkedFrames;
@@ -133,7 +134,15 @@ fn find_location(
         Some(callers) => callers,
         None => {
             walked.frames.extend(walked.walk.collect_rest()?);
-            caller_frames::match_all_callers(&agent.core.registry(), state, walked.callers()?)?
+            let frames = walked.callers()?;
+            let own = walked.frames.get(..walked.own)?;
+            let inner = deferred_entries::count_deferrable(own);
+            let callers = {
+                let registry = agent.core.registry();
+                caller_frames::match_all_callers(&registry, state, frames, inner)?
+            };
+            deferred_entries::locate_entries(agent, state, frames, &callers.deferred)?;
+            callers
         }
     };
     locate_by_callers(agent, state, &callers)
@@ -240,7 +249,7 @@ fn context_by_memos(
                 below.write_memo(callee, ContextId(context));
                 break context;
             }
-            SiteId(LOST) => return None,
+            SiteId(LOST | VM_ENTRY) => return None,
             site => callee = self::known_method(methods.get(site.0))?,
         }
         at = below;

@@ -20,7 +20,7 @@ use crate::memory::locks::WatchedRwLock;
 use crate::registry::{ClassLoaderId, NATIVE_LINE, NO_LINE};
 use crate::stack::StackParts;
 use crate::stack::class_versions::{ClassVersions, VersionedClass};
-use crate::stack::{late_classes, unloading};
+use crate::stack::{deferred_entries, late_classes, unloading};
 use lucce_instrument::helpers::NEW_BYTES_FOR;
 use lucce_instrument::{FrameKind, INHERITED, is_leaf};
 use lucce_jvmti::{FieldId, FrameInfo, JniEnvironment, JvmError};
@@ -51,6 +51,9 @@ pub struct ResolvedMethod {
     /// For a VM-entered method: the first location at which a frame has its slot, behind the entry hook. That hook
     /// asks the VM.
     vm: Option<i64>,
+    /// For a method whose VM entries are deferred: the first location behind the entry hook, and that of the inserted
+    /// handler's `athrow`, at which the entry has ended.
+    deferred: Option<(i64, i64)>,
     /// The method is synchronized and uses the slot that its caller names.
     entered_with_lock: bool,
     /// A native method; its instrumented callers determine where its slot would be.
@@ -217,6 +220,23 @@ pub fn line_at(lines: &[(i64, i32)], location: i64) -> i32 {
 
 #[cfg(test)]
 impl ResolvedMethod {
+    /// As a method whose VM entries are deferred, from this location on.
+    pub fn into_deferrable(self, from: i64) -> ResolvedMethod {
+        ResolvedMethod {
+            deferred: Some((from, i64::MAX)),
+            ..self
+        }
+    }
+
+    /// As a method out of scope, which no trace shows.
+    pub fn into_hidden(self) -> ResolvedMethod {
+        ResolvedMethod {
+            kind: MethodKind::Hidden,
+            slot: false,
+            ..self
+        }
+    }
+
     /// A method whose frames have a slot or not, with a line for each location.
     pub fn new_simulated(method: MethodId, slot: bool, lines: Vec<(i64, i32)>) -> ResolvedMethod {
         ResolvedMethod {
@@ -225,6 +245,7 @@ impl ResolvedMethod {
             native: false,
             slot,
             vm: None,
+            deferred: None,
             entered_with_lock: false,
             located_by_caller: false,
             restores: false,
@@ -426,6 +447,7 @@ fn resolve_uncached(
         native: agent.core.jvmti.is_native(method),
         slot: false,
         vm: None,
+        deferred: None,
         entered_with_lock: false,
         located_by_caller: false,
         restores: false,
@@ -486,6 +508,7 @@ fn fill_method(
     read_lines(agent, env, method, (class, name), resolved);
     if !is_in_scope(agent.core, id, name) {
         resolved.kind = MethodKind::Hidden;
+        resolved.deferred = find_deferred_entry(agent, method, class);
         return None;
     }
     let is_known = || {
@@ -508,9 +531,12 @@ fn fill_method(
         }
     }
     let registry = agent.core.registry();
-    let class = registry.find_class_id(id, name)?;
-    let registered =
-        registry.find_method(registry.class(class)?, &resolved.method_name, &descriptor);
+    let class_id = registry.find_class_id(id, name)?;
+    let registered = registry.find_method(
+        registry.class(class_id)?,
+        &resolved.method_name,
+        &descriptor,
+    );
     drop(registry);
     let id = match registered {
         Some(id) => id,
@@ -518,8 +544,8 @@ fn fill_method(
             let method_name = (&*resolved.method_name, &*descriptor);
             let access = agent.core.jvmti.method_modifiers(method);
             let cache = &agent.stack.frames;
-            cache.added_method(class, method_name, || {
-                late_classes::add_method(agent, class, method_name, access)
+            cache.added_method(class_id, method_name, || {
+                late_classes::add_method(agent, class_id, method_name, access)
             })?
         }
     };
@@ -542,6 +568,7 @@ fn fill_method(
     drop(registry);
     if vm {
         resolved.vm = Some(location_behind_entry(agent, method));
+        resolved.deferred = find_deferred_entry(agent, method, class);
         if resolved.method_name != "<init>" {
             resolved.unwind = find_unwind_handler(agent, method);
         }
@@ -598,6 +625,28 @@ fn location_behind_entry(agent: StackParts<'_>, method: jmethodID) -> i64 {
     i64::from(first.unwrap_or(0)) + CALL
 }
 
+/// The location after the entry hook of a method whose VM entries are deferred, and that of the inserted handler's
+/// `athrow`. `None`: it has no such hook.
+fn find_deferred_entry(
+    agent: StackParts<'_>,
+    method: jmethodID,
+    class: jobject,
+) -> Option<(i64, i64)> {
+    const INVOKESTATIC: u8 = 0xb8;
+    if !deferred_entries::defers_entries(agent) || agent.core.jvmti.is_native(method) {
+        return None;
+    }
+    let code = agent.core.jvmti.method_bytecodes(method);
+    // Most methods begin otherwise. The constants are those of the current class.
+    if code.first() != Some(&INVOKESTATIC) || agent.core.jvmti.is_obsolete(method) {
+        return None;
+    }
+    let (count, pool) = agent.core.jvmti.constant_pool(class)?;
+    let from = lucce_instrument::deferred_entry_end(&code, count, &pool)?;
+    let (_, ended) = find_unwind_handler(agent, method)?;
+    Some((i64::from(from), ended))
+}
+
 /// The inserted handler: the last instructions of a VM-entered method, `lload N; invokestatic exitVm; athrow`.
 fn find_unwind_handler(agent: StackParts<'_>, method: jmethodID) -> Option<(i64, i64)> {
     let code = agent.core.jvmti.method_bytecodes(method);
@@ -622,6 +671,13 @@ impl ResolvedFrame {
     /// Whether a slot belongs to this frame.
     pub fn has_slot(&self) -> bool {
         self.method.slot && self.method.vm.is_none_or(|from| self.location >= from)
+    }
+
+    /// Whether this is a VM entry of a method whose entries are deferred.
+    pub fn is_deferrable_entry(&self) -> bool {
+        self.method
+            .deferred
+            .is_some_and(|(from, ended)| self.location >= from && self.location != ended)
     }
 
     pub fn line_number(&self) -> i32 {

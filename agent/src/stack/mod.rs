@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! event, VM entry ─► frames: the VM's frames, resolved by the registry
+//!                      ├─► deferred_entries: nothing is asked until a look-up needs the caller
 //!                      ├─► innermost_frames, vm_entry_sites: a few frames prove the slot
 //!                      └─► vm_entry: all frames are matched with all slots
 //! slot, site      ─► current_location ─► contexts ─► number
@@ -19,6 +20,9 @@ pub mod context_scopes;
 pub mod contexts;
 pub mod continuations;
 pub mod current_location;
+pub mod deferred_entries;
+#[cfg(test)]
+mod deferred_entries_tests;
 pub mod entry_loss;
 pub mod forced_frame_end;
 pub mod frames;
@@ -28,6 +32,7 @@ pub mod marker_frames;
 pub mod monitor_location;
 #[cfg(test)]
 mod simulated_thread;
+mod slot_runs;
 pub mod tasks;
 pub mod throwable_trace;
 pub mod trace;

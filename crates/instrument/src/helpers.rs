@@ -43,6 +43,8 @@ helpers! {
     ENTER_THREAD = VM_ENTRIES("enterThread", "()J");
     ENTER_PREMAIN = VM_ENTRIES("enterPremain", "()J");
     ENTER_VM = VM_ENTRIES("enterVm", "()J");
+    /// The VM is asked only if a context is needed.
+    ENTER_VM_LATER = VM_ENTRIES("enterVmLater", "()J");
     EXIT_VM = VM_ENTRIES("exitVm", "(J)V");
     /// In place of `EXIT_VM`: the caller's further calls may be untracked. `PUBLISH_UNTRACKED` is in place of `PUBLISH`; see
     /// `recorder`.

@@ -16,9 +16,9 @@ use crate::helpers::{
     END_REQUEST_FROM_VM, END_SCOPE, END_TASK, END_TIME, END_TIME_FROM_VM, END_TIME_THROWN,
     END_TIME_THROWN_FROM_VM, ENTER, ENTER_AT, ENTER_COUNTED, ENTER_FIRST, ENTER_FIRST_COUNTED,
     ENTER_PINNED, ENTER_PREMAIN, ENTER_PREMAIN_COUNTED, ENTER_THREAD, ENTER_THREAD_COUNTED,
-    ENTER_UPCALL, ENTER_VM, ENTER_VM_AT, ENTER_VM_COUNTED, EVENT, EXIT, EXIT_PINNED,
-    EXIT_UNTRACKED, EXIT_UPCALL, EXIT_VM, INHERITED, KEEP_MESSAGE, NEW_BYTES_FOR, PUBLISH,
-    PUBLISH_HERE, PUBLISH_NATIVE, PUBLISH_RARE, PUBLISH_RARE_HERE, PUBLISH_SWITCHING,
+    ENTER_UPCALL, ENTER_VM, ENTER_VM_AT, ENTER_VM_COUNTED, ENTER_VM_LATER, EVENT, EXIT,
+    EXIT_PINNED, EXIT_UNTRACKED, EXIT_UPCALL, EXIT_VM, INHERITED, KEEP_MESSAGE, NEW_BYTES_FOR,
+    PUBLISH, PUBLISH_HERE, PUBLISH_NATIVE, PUBLISH_RARE, PUBLISH_RARE_HERE, PUBLISH_SWITCHING,
     PUBLISH_UNTRACKED, REDIRECT_ASKING, REDIRECT_HIDING, RESTORE, RESTORE_UPCALL, TO_CARRIER,
     TO_VIRTUAL, UNSEEN, UNSEEN_COPY, UNSEEN_NEW, UNWIND_DOWNCALL, UNWIND_VM, array_helper,
     keeping_array_helper, new_fields, redirect_definition,
@@ -51,6 +51,8 @@ pub struct HookOptions {
     pub jdk_is_out_of_scope: bool,
     /// The class calls inherited helpers, because its loader may not find the helper class: see `inherited`.
     pub inherits: bool,
+    /// VM entries ask the VM for their caller only if a context is needed.
+    pub defers_entries: bool,
     /// The counted kinds; some add fields to classes of the JDK.
     pub kinds: EventKindSet,
     /// See [`vm_calls::has_native_actions`].
@@ -69,6 +71,13 @@ impl HookOptions {
     }
 
     fn extend_plan(self, method: &mut MethodPlan<'static>, frame: FrameKind, id: u32, name: &str) {
+        // Without the handler, which a constructor cannot have, an exception would hide the entry's end.
+        if self.defers_entries && frame == FrameKind::VmEntered && name != "<init>" {
+            method.entry = Some(EntryHook {
+                helper: ENTER_VM_LATER,
+                argument: None,
+            });
+        }
         let returns = matches!(
             frame,
             FrameKind::OwnSlot
@@ -163,6 +172,11 @@ pub fn plan_class(
             let mut method = method_plan(instrumentation, insertions, name == "<init>");
             hooks.extend_plan(&mut method, instrumentation.frame, id, name);
             if recorder::may_call_untracked(role_name(class, hooks.trusted), name) {
+                // What follows has no known caller, whoever called this method.
+                method.entry = Some(EntryHook {
+                    helper: ENTER_VM,
+                    argument: None,
+                });
                 method.exit = Some(EXIT_UNTRACKED);
             }
             if hooks.kinds.contains(&THREAD)

@@ -93,6 +93,7 @@ fn rewrite_class(
     };
     let (method, site) = (ids.first_method, ids.first_site);
     let hooks = HookOptions {
+        defers_entries: false,
         exits: false,
         at_entry: false,
         restores: false,
