@@ -13,9 +13,6 @@ use crate::{Test, test};
 /// With stacks of ten thousand frames and more every comparison takes milliseconds: dozens or hundreds are enough.
 const DEEP: [&str; 2] = ["DeepRecursion", "StackOverflow"];
 
-/// Flight Recorder of JDK 11 inserts calls of methods that cannot ask the VM for their caller.
-const NOT_ON_11: &str = "FlightRecording";
-
 /// A line of `programs.txt`.
 #[derive(Clone)]
 struct Program {
@@ -349,7 +346,7 @@ impl Program {
         let is_there = match *jdk == setup.jdk_11 {
             true => {
                 let class = format!("io/lucce/programs/{}.class", self.name);
-                self.name != NOT_ON_11 && setup.programs_11.join(class).exists()
+                setup.programs_11.join(class).exists()
             }
             false => jdk.version >= self.jdk,
         };

@@ -237,6 +237,12 @@ impl<'v, 'a> ClassAnalysis<'v, 'a> {
             instrumentation.unseen = unseen_places(self.class, scan);
         }
         instrumentation.frame = frame_kind(name, method, &instrumentation);
+        let major = self.class.major();
+        if instrumentation.frame == FrameKind::OwnSlot
+            && recorder::makes_value(name, &method.name, major)
+        {
+            instrumentation.frame = FrameKind::VmEntered;
+        }
         if matches!(
             instrumentation.frame,
             FrameKind::ToCarrier | FrameKind::ToVirtual
@@ -251,6 +257,7 @@ impl<'v, 'a> ClassAnalysis<'v, 'a> {
         }
         instrumentation.kept = find_kept_places(&instrumentation, scan);
         instrumentation.needs_no_slot_local = instrumentation.kept.is_empty()
+            && !recorder::restores_pointer(name, &method.name, major)
             && needs_no_slot_local(&instrumentation, scan.has_loops, has_handlers(method));
         instrumentation.lines.clone_from(&scan.lines);
         instrumentation.rare_calls.clone_from(&scan.rare_calls);
@@ -267,7 +274,8 @@ impl<'v, 'a> ClassAnalysis<'v, 'a> {
             // Hooks at the ends of these do something else.
             Some(NamedMethodUse::Timed)
                 if !tasks::ends_with_task(self.name, &method.name)
-                    && !recorder::may_call_untracked(self.name, &method.name) =>
+                    && !recorder::may_call_untracked(self.name, &method.name)
+                    && !recorder::restores_pointer(self.name, &method.name, self.class.major()) =>
             {
                 Some(HookSiteKind::TimedEntry)
             }

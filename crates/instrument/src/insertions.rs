@@ -171,13 +171,22 @@ pub fn plan_class(
             let name = method.map_or("", |method| &method.name);
             let mut method = method_plan(instrumentation, insertions, name == "<init>");
             hooks.extend_plan(&mut method, instrumentation.frame, id, name);
-            if recorder::may_call_untracked(role_name(class, hooks.trusted), name) {
+            let role = role_name(class, hooks.trusted);
+            let untracked = recorder::may_call_untracked(role, name);
+            let asks_at_once = untracked || recorder::makes_value(role, name, class.major());
+            if hooks.defers_entries && asks_at_once {
                 // What follows has no known caller, whoever called this method.
                 method.entry = Some(EntryHook {
                     helper: ENTER_VM,
                     argument: None,
                 });
+            }
+            if untracked {
                 method.exit = Some(EXIT_UNTRACKED);
+            }
+            if recorder::restores_pointer(role, name, class.major()) {
+                // If it throws, so does the code that calls it.
+                method.exit = method.exit.or(Some(RESTORE));
             }
             if hooks.kinds.contains(&THREAD)
                 && !here
