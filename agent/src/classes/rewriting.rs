@@ -6,7 +6,6 @@ use lucce_instrument::jdk::vm_calls;
 use crate::classes::ClassParts;
 use crate::core::is_jdk_excluded;
 use crate::registry::ClassLoaderId;
-use crate::stack::deferred_entries::defers_entries;
 
 /// What rewriting a class ends with.
 #[derive(PartialEq, Eq, Debug)]
@@ -36,7 +35,7 @@ pub fn hooks_for_loader(agent: ClassParts<'_>, loader: ClassLoaderId) -> HookOpt
         at_entry: !agent.counters.tracking.is_lazy(),
         restores: agent.core.options.is_partial(),
         jdk_is_out_of_scope: is_jdk_excluded(&agent.core.options),
-        defers_entries: defers_entries(agent.stack_parts()),
+        defers_entries: agent.stack_parts().defers_entries(),
         trusted: agent.core.loaders.is_trusted(loader),
         inherits: agent.core.loaders.is_own(loader),
         kinds: agent.core.options.kinds_in_code(),

@@ -5,9 +5,8 @@ use lucce_callgraph::{MethodId, SiteId};
 use crate::memory::slots::Slot;
 use crate::registry::CodeRegistry;
 use crate::stack::StackParts;
-use crate::stack::deferred_entries::count_deferrable;
 use crate::stack::frames::{MethodKind, ResolvedFrame};
-use crate::stack::slot_runs::split_runs;
+use crate::stack::slot_runs::{DeferredEntry, count_deferrable, split_runs};
 use crate::thread::{ThreadState, VmEntry, VmEntryMode};
 
 /// The position of a frame, as the VM reports it.
@@ -57,14 +56,6 @@ pub struct CallerFrames {
     pub slots_without_site: Vec<(Slot, VmFramePosition)>,
     /// Every frame that traces show is in the code registry, and the frames below have slots.
     pub is_complete: bool,
-}
-
-/// A deferred VM entry, and its place among the frames that the VM reports.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct DeferredEntry {
-    pub slot: Slot,
-    /// The index of its nearest caller in the frames, innermost first.
-    pub caller: usize,
 }
 
 /// In the slot of a frame that was entered before the hooks were live.

@@ -20,26 +20,17 @@ use crate::memory::counter::increment_counter;
 use crate::memory::slots::{LOST, Slot, VM_ENTRY};
 use crate::registry::CodeRegistry;
 use crate::stack::StackParts;
-use crate::stack::caller_frames::{DeferredEntry, are_known, match_callers, match_outer_callers};
-use crate::stack::current_location::locate_by_callers;
+use crate::stack::caller_frames::{are_known, match_callers, match_outer_callers};
+use crate::stack::caller_location::locate_by_callers;
 use crate::stack::entry_loss::EntryLoss;
 use crate::stack::frames::{PIECE, ResolvedFrame, StackWalk};
+use crate::stack::slot_runs::{DeferredEntry, count_deferrable};
 use crate::stack::vm_entry;
 use crate::thread::{ThreadState, VmEntry, VmEntryMode};
-use lucce_instrument::kinds::ALLOC;
 use lucce_jvmti::JniEnvironment;
 
 /// Entries are deferred in this part of the slots: gaps between runs must leave room for a deep stack.
 pub(super) const DEFERRING_PART: usize = 16;
-
-/// Whether hooks defer VM entries. Where every allocation counts, most entries need their caller at once, and a few frames
-/// prove it then.
-pub fn defers_entries(agent: StackParts<'_>) -> bool {
-    let tracking = &agent.counters.tracking;
-    let options = &agent.core.options;
-    let is_frequent = options.kinds_in_code().contains(&ALLOC);
-    tracking.is_lazy() && !tracking.records_calls() && (options.is_partial() || !is_frequent)
-}
 
 /// Gives a slot to a frame that the VM has entered, or to its callee, and asks nothing. `pointer`: the thread's pointer
 /// at the entry.
@@ -185,12 +176,6 @@ pub fn locate_entries(
         write_caller(entry.slot, here);
     }
     Some(())
-}
-
-/// The number of VM entries among `frames` whose methods defer them.
-pub fn count_deferrable(frames: &[ResolvedFrame]) -> usize {
-    let entries = frames.iter().filter(|frame| frame.is_deferrable_entry());
-    entries.count()
 }
 
 /// Finds the caller by the frames alone. The frames with slots from `top` down to `slot` are above it.

@@ -20,7 +20,7 @@ use crate::memory::locks::WatchedRwLock;
 use crate::registry::{ClassLoaderId, NATIVE_LINE, NO_LINE};
 use crate::stack::StackParts;
 use crate::stack::class_versions::{ClassVersions, VersionedClass};
-use crate::stack::{deferred_entries, late_classes, unloading};
+use crate::stack::{late_classes, unloading};
 use lucce_instrument::helpers::NEW_BYTES_FOR;
 use lucce_instrument::{FrameKind, INHERITED, is_leaf};
 use lucce_jvmti::{FieldId, FrameInfo, JniEnvironment, JvmError};
@@ -633,7 +633,7 @@ fn find_deferred_entry(
     class: jobject,
 ) -> Option<(i64, i64)> {
     const INVOKESTATIC: u8 = 0xb8;
-    if !deferred_entries::defers_entries(agent) || agent.core.jvmti.is_native(method) {
+    if !agent.defers_entries() || agent.core.jvmti.is_native(method) {
         return None;
     }
     let code = agent.core.jvmti.method_bytecodes(method);

@@ -3,9 +3,16 @@
 use lucce_callgraph::MethodId;
 
 use crate::memory::slots::Slot;
-use crate::stack::caller_frames::DeferredEntry;
 use crate::stack::frames::ResolvedFrame;
 use crate::thread::ThreadState;
+
+/// A deferred VM entry, and its place among the frames that the VM reports.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct DeferredEntry {
+    pub slot: Slot,
+    /// The index of its nearest caller in the frames, innermost first.
+    pub caller: usize,
+}
 
 /// Slots that lie directly above each other, and the frames among which their owners are.
 pub struct SlotRun<'f> {
@@ -55,4 +62,10 @@ pub fn split_runs<'f>(
     }
     runs.push(run);
     entries.next().is_none().then_some(runs)
+}
+
+/// The number of VM entries among `frames` whose methods defer them.
+pub fn count_deferrable(frames: &[ResolvedFrame]) -> usize {
+    let entries = frames.iter().filter(|frame| frame.is_deferrable_entry());
+    entries.count()
 }

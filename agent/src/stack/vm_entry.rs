@@ -28,7 +28,7 @@ use crate::stack::entry_loss::{EntryLoss, LossReason};
 use crate::stack::frames::{MethodKind, PIECE, ResolvedFrame, StackWalk};
 use crate::stack::innermost_frames::WalkedFrames;
 use crate::stack::vm_entry_sites::VmEntrySite;
-use crate::stack::{context_scopes, contexts, current_location, innermost_frames};
+use crate::stack::{caller_location, context_scopes, contexts, innermost_frames};
 use crate::thread::{ThreadState, VmEntry, VmEntryMode};
 use lucce_jvmti::JniEnvironment;
 
@@ -266,11 +266,7 @@ pub fn locate_by_frames(
         return None;
     }
     drop(registry);
-    current_location::locate_by_callers(
-        agent,
-        state,
-        &CallerFrames::without_slots(state, positions),
-    )
+    caller_location::locate_by_callers(agent, state, &CallerFrames::without_slots(state, positions))
 }
 
 /// The slot of the next callee of code without hooks.
