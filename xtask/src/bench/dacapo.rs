@@ -135,7 +135,7 @@ impl Suite {
         options: &BenchOptions,
         names: &[&str],
         amounts: &[WorkAmount],
-    ) -> [(String, String); 4] {
+    ) -> [(String, String); 5] {
         let of = |key: &str, value: String| (key.to_owned(), value);
         let flags = options.jvm().into_iter().chain(self.flags.iter().cloned());
         // One value where all benchmarks have it.
@@ -156,6 +156,10 @@ impl Suite {
             of(
                 "iterations",
                 each(&|amount| format!("-n {}", amount.iterations)),
+            ),
+            of(
+                "iterations_dropped",
+                each(&|amount| warm_up(options, amount).to_string()),
             ),
             of("size", each(&|amount| amount.size.clone())),
             of("jvm_flags", flags.collect::<Vec<_>>().join(" ")),
@@ -222,9 +226,16 @@ impl Suite {
             command: self.command(options, name, amount),
             whole: false,
             turns: false,
-            // A short run has no other warm-up.
-            warm_up: options.minutes.map(|_| amount.iterations / 2),
+            warm_up: Some(warm_up(options, amount)),
         }
+    }
+}
+
+/// How many iterations are dropped. A short run has no other warm-up than its first half.
+fn warm_up(options: &BenchOptions, amount: &WorkAmount) -> usize {
+    match options.minutes {
+        Some(_) => amount.iterations / 2,
+        None => options.warm_up(),
     }
 }
 
@@ -358,6 +369,7 @@ mod dacapo_tests {
         // Ten minutes are enough for all 31 iterations, of which the first 15 are dropped.
         assert_eq!(wall.spread.count, 16);
         assert_eq!(report.setting["iterations"], "-n 31");
+        assert_eq!(report.setting["iterations_dropped"], "15");
         assert_eq!(report.setting["size"], "default");
     }
 

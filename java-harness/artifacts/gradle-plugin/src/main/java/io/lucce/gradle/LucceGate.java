@@ -45,6 +45,9 @@ public class LucceGate extends DefaultTask {
     /** Judges the log. */
     @TaskAction
     public void judge() {
+        if (base != null && base.getSingleFile().equals(baseLog)) {
+            throw new GradleException("lucce: " + baseLog + " is overwritten by this build: copy it, and name the copy as the base");
+        }
         try {
             Files.deleteIfExists(baseLog.toPath());
             Optional<Path> log = new TestLogs(logs.toPath()).findLog();

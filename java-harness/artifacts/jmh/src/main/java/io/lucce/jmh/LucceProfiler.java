@@ -162,6 +162,10 @@ public class LucceProfiler implements ExternalProfiler, InternalProfiler {
             List<Result<?>> results = new ArrayList<>();
             StringBuilder text = new StringBuilder();
             text.append(String.format(Locale.ROOT, "for one operation, counted over %,d operations\n", operations));
+            String gaps = kinds.get(0).gaps();
+            if (!gaps.isEmpty()) {
+                text.append("counts are too small: ").append(gaps).append('\n');
+            }
             for (KindReport kind : kinds) {
                 KindReport all = read(lucce, log, kind.kind(), operations, List.of("--top", "1"));
                 String amount = kind.isCountOnly() ? "count" : "value";

@@ -69,7 +69,8 @@ public final class TestLogs {
         List<Path> logs = Files.isDirectory(folder) ? listLogs() : List.<Path>of();
         if (logs.size() > 1) {
             throw new IOException(logs.size() + " JVMs have run tests, and each is a part of the run: one JVM runs all with "
-                + "forkCount=1 and reuseForks=true (Maven), or maxParallelForks=1 and forkEvery=0 (Gradle)");
+                + "forkCount=1 and reuseForks=true (Maven), or maxParallelForks=1 and forkEvery=0 (Gradle). Failsafe starts "
+                + "another JVM than Surefire: let lucce.propertyName name a property that the argLine of one of them has");
         }
         return logs.stream().findFirst();
     }
