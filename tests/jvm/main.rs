@@ -359,6 +359,8 @@ fn is_repeated(setup: &Setup, test: &Test) -> bool {
     }
     let is_usual = match rest {
         _ if !DIFFERENT.contains(module) => false,
+        // `doPrivileged` is a native method there, with all classes in scope and with deferred VM entries.
+        ["default", "LibraryCallbacks"] | ["app", "OutOfScope"] if is(&setup.jdk_11) => true,
         ["default", program] if *module == "programs" => PROGRAMS_BETWEEN.contains(program),
         [way, ..] if *module == "programs" || *module == "java_agents" => *way == "default",
         [way, ..] if *module == "real_java_agents" => AGENTS_BETWEEN.contains(way),

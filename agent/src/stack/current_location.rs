@@ -129,22 +129,21 @@ fn find_location(
     walked: &mut WalkedFrames<'_, '_>,
 ) -> Option<EventLocation> {
     let near = thread_pointer(agent, env)
-        .and_then(|pointer| innermost_frames::find_callers(agent, state, walked, pointer));
-    let callers = match near {
-        Some(callers) => callers,
-        None => {
-            walked.frames.extend(walked.walk.collect_rest()?);
-            let frames = walked.callers()?;
-            let own = walked.frames.get(..walked.own)?;
-            let inner = count_deferrable(own);
-            let callers = {
-                let registry = agent.core.registry();
-                caller_frames::match_all_callers(&registry, state, frames, inner)?
-            };
-            locate_entries(agent, state, frames, &callers.deferred)?;
-            callers
-        }
+        .and_then(|pointer| innermost_frames::find_callers(agent, state, walked, pointer))
+        // `None`: a deferred VM entry is farther below.
+        .and_then(|callers| locate_by_callers(agent, state, &callers));
+    if near.is_some() {
+        return near;
+    }
+    walked.frames.extend(walked.walk.collect_rest()?);
+    let frames = walked.callers()?;
+    let own = walked.frames.get(..walked.own)?;
+    let inner = count_deferrable(own);
+    let callers = {
+        let registry = agent.core.registry();
+        caller_frames::match_all_callers(&registry, state, frames, inner)?
     };
+    locate_entries(agent, state, frames, &callers.deferred)?;
     locate_by_callers(agent, state, &callers)
 }
 

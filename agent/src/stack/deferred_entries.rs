@@ -123,7 +123,10 @@ pub fn locate_entry(
         match locate_by_frames(agent, state, &frames, (slot, top)) {
             Some(here) => write_caller(slot, Some(here)),
             None => {
-                EntryLoss::from_callee_frames(&frames).count_and_report(agent, state);
+                // The entered frame is below those of the event.
+                let at = frames.iter().position(ResolvedFrame::is_deferrable_entry);
+                let entered = frames.get(at.unwrap_or(0)..).unwrap_or_default();
+                EntryLoss::from_callee_frames(entered).count_and_report(agent, state);
                 caller.write_site(SiteId(LOST));
             }
         }

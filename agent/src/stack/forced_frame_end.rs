@@ -15,6 +15,7 @@ use crate::stack::StackParts;
 use crate::stack::caller_frames;
 use crate::stack::entry_loss::EntryLoss;
 use crate::stack::frames::{PIECE, ResolvedFrame, StackWalk};
+use crate::stack::slot_runs::count_deferrable;
 use crate::stack::vm_entry;
 use crate::thread::{OwnState, ThreadState};
 
@@ -47,13 +48,24 @@ fn pointer_at_entry(
     (mut walk, pointer): (StackWalk<'_>, Slot),
 ) -> Option<Slot> {
     let innermost = walk.next()?;
-    if innermost.is_deferrable_entry() && !walk.is_in_helper() {
-        return state.pop_deferrable_entry().map(|entry| entry.pointer);
-    }
-    if walk.is_in_helper() || !moves_pointer(&innermost) {
+    let is_entry = innermost.is_deferrable_entry();
+    if walk.is_in_helper() || !is_entry && !moves_pointer(&innermost) {
         return None;
     }
     let below = walk.collect_rest()?;
+    if is_entry {
+        let entries = state.deferrable_entries().len();
+        return match entries.checked_sub(count_deferrable(&below)) {
+            // It is at its return, behind the hook there.
+            Some(0) => None,
+            Some(1) => state.pop_deferrable_entry().map(|entry| entry.pointer),
+            // An entry ended without its hook.
+            _ => {
+                let loss = EntryLoss::from_callee_frames(&below);
+                Some(vm_entry::lose_callee(agent, state, pointer, &loss))
+            }
+        };
+    }
     let callers = caller_frames::match_callers(&agent.core.registry(), state, &below);
     let Some(callers) = callers else {
         let loss = EntryLoss::from_callee_frames(&below);

@@ -44,7 +44,7 @@ pub mod verify;
 pub mod vm_entry;
 pub mod vm_entry_sites;
 
-use lucce_instrument::kinds::ALLOC;
+use lucce_instrument::kinds::{ALLOC, THREAD};
 
 use crate::core::AgentCore;
 use crate::thread::{CounterStore, ThreadParts};
@@ -78,12 +78,14 @@ impl<'a> StackParts<'a> {
     }
 
     /// Whether hooks defer VM entries. Where every allocation counts, most entries need their caller at once, and a few frames
-    /// prove it then.
+    /// prove it then. A task that continues from its submission needs slots without gaps from the thread's first frame on.
     pub fn defers_entries(self) -> bool {
         let tracking = &self.counters.tracking;
         let options = &self.core.options;
         let is_frequent = options.kinds_in_code().contains(&ALLOC);
-        tracking.is_lazy() && !tracking.records_calls() && (options.is_partial() || !is_frequent)
+        let follows_tasks = options.hooked_events().has_kind(&THREAD);
+        let is_wanted = options.is_partial() || !is_frequent && !follows_tasks;
+        tracking.is_lazy() && !tracking.records_calls() && is_wanted
     }
 }
 

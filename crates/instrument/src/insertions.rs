@@ -175,7 +175,7 @@ pub fn plan_class(
             let untracked = recorder::may_call_untracked(role, name);
             let asks_at_once = untracked || recorder::makes_value(role, name, class.major());
             if hooks.defers_entries && asks_at_once {
-                // What follows has no known caller, whoever called this method.
+                // Code without a site may call this method, or follow it in its caller.
                 method.entry = Some(EntryHook {
                     helper: ENTER_VM,
                     argument: None,
