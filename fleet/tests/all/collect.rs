@@ -5,6 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::common::{new_dataset, store};
 use lucce_fleet::collect::{
     BatchIngester, LogSpool, PartOutcome, SpoolError, SpoolLimits, parse_run_id,
 };
@@ -415,7 +416,7 @@ fn a_generation_that_the_disk_has_damaged_is_asked_for_again() {
 #[test]
 fn what_was_sent_is_in_the_dataset_once_and_a_run_that_has_ended_leaves_the_spool() {
     let folder = tempfile::tempdir().unwrap();
-    let dataset = folder.path().join("dataset");
+    let dataset = new_dataset(folder.path());
     let spool = folder.path().join("spool");
     let log = log_bytes();
     let run = lucce_tracelog::LogHeader::decode(&log[..64])
@@ -438,7 +439,7 @@ fn what_was_sent_is_in_the_dataset_once_and_a_run_that_has_ended_leaves_the_spoo
     let round = sender.send_changes(&mut read, &mut wire).unwrap();
     wire.spool = None;
     let complain = &mut |why: String| panic!("{why}");
-    let mut batches = BatchIngester::new(open(), &dataset, "unnamed").unwrap();
+    let mut batches = BatchIngester::new(open(), &store(&dataset), "unnamed").unwrap();
     let done = batches.add_waiting_runs(complain);
     assert_eq!((done.runs, done.events, done.refused), (1, round.events, 0));
     drop(batches);
@@ -447,7 +448,7 @@ fn what_was_sent_is_in_the_dataset_once_and_a_run_that_has_ended_leaves_the_spoo
     let mut again = LogSender::new(run, labels());
     again.send_changes(&mut read, &mut wire).unwrap();
     wire.spool = None;
-    let mut batches = BatchIngester::new(open(), &dataset, "unnamed").unwrap();
+    let mut batches = BatchIngester::new(open(), &store(&dataset), "unnamed").unwrap();
     let done = batches.add_waiting_runs(complain);
     assert_eq!((done.runs, done.events), (0, 0));
     assert_eq!(batches.add_waiting_runs(complain).runs, 0);
