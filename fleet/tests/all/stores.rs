@@ -1,11 +1,11 @@
-//! Where a dataset may be, and what a store and a network that fail leave of it.
+//! Where a dataset may be, and what a store, a network and a collector that fail leave of it.
 //!
 //! With `LUCCE_TEST_STORE=s3://BUCKET/PREFIX`, and access in the environment, these tests and those of other modules that call
 //! `new_dataset` use an object store. `fleet/tests/stores/serve.py` starts servers for them.
 
 use std::fs;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, SystemTime};
 
@@ -15,6 +15,7 @@ use lucce_fleet::engine::QueryLimits;
 use lucce_fleet::ingest::RunIngester;
 use lucce_fleet::store::{SharedStore, open_store};
 
+use crate::common::client::{Served, push_log};
 use crate::common::lagging_store::LaggingStore;
 use crate::common::lossy_proxy::{LossyProxy, ProxyFault};
 use crate::common::{
@@ -149,6 +150,61 @@ fn listings_that_lag_lose_nothing() {
     };
     assert_eq!(state(&lagging), state(&store(&dataset)));
     assert_eq!(check_whole(&dataset).len(), logs.len());
+}
+
+/// Two hundred senders, and a collector that is killed twice.
+#[test]
+fn what_senders_were_answered_for_is_in_the_dataset_once() {
+    const SENDERS: u64 = 200;
+    let dir = tempfile::tempdir().unwrap();
+    let dataset = new_dataset(dir.path());
+    let log = dir.path().join("kinds.log");
+    lucce_testkit::kinds(&log);
+    let logs = runs(dir.path(), &log, SENDERS);
+    let collect = || {
+        let more = ["--spool=spool", "--interval=1s", "--no-token"];
+        Served::collect(dir.path(), dataset.to_str().unwrap(), &more)
+    };
+    let collector = Mutex::new(Some(collect()));
+    let address = || {
+        let collector = collector.lock().unwrap();
+        collector.as_ref().unwrap().address.clone()
+    };
+    let left = Mutex::new(logs.clone());
+    thread::scope(|scope| {
+        for _ in 0..16 {
+            scope.spawn(|| {
+                loop {
+                    let Some(log) = left.lock().unwrap().pop() else {
+                        break;
+                    };
+                    push_log(&log, address);
+                }
+            });
+        }
+        for part in [150, 70] {
+            while left.lock().unwrap().len() > part {
+                thread::sleep(Duration::from_millis(5));
+            }
+            let mut own = collector.lock().unwrap();
+            // By SIGKILL.
+            drop(own.take());
+            *own = Some(collect());
+        }
+    });
+    drop(collector.into_inner().unwrap());
+    let drain = [
+        "collect",
+        dataset.to_str().unwrap(),
+        "--spool=spool",
+        "--drain",
+    ];
+    let drained = lucce_fleet(dir.path(), &drain, &[]);
+    assert!(drained.status.success(), "{}", text(&drained.stderr));
+    let whole = check_whole(&dataset);
+    assert_eq!(whole.len() as u64, SENDERS);
+    add(&dataset, &logs);
+    assert_eq!(check_whole(&dataset), whole);
 }
 
 /// A network that loses requests, answers and the ends of answers between writers and the store: each run is there once.
