@@ -46,7 +46,7 @@ struct TableFiles<'s> {
 pub enum FileReader {
     /// URLs as lucce has them.
     Plain,
-    /// Hadoop's file systems: `s3a://`, `gs://` and `abfss://`.
+    /// Hadoop's file systems: `s3a://`.
     Hadoop,
 }
 
@@ -61,17 +61,13 @@ impl FileReader {
             ("file", _) => path.to_owned(),
             ("s3", FileReader::Hadoop) => format!("s3a://{bucket}{path}"),
             ("az", FileReader::Hadoop) => {
-                let account = std::env::var(AZURE_ACCOUNT).map_err(|_| {
-                    FleetError::Usage(format!("{AZURE_ACCOUNT} is not set: which account?"))
-                })?;
-                format!("abfss://{bucket}@{account}.dfs.core.windows.net{path}")
+                let what = "--for spark has names for folders and s3:// only";
+                return Err(FleetError::Usage(what.into()));
             }
             (scheme, _) => format!("{scheme}://{bucket}{path}"),
         })
     }
 }
-
-const AZURE_ACCOUNT: &str = "AZURE_STORAGE_ACCOUNT_NAME";
 
 fn list_table_files<'s>(
     store: &SharedStore,
@@ -100,7 +96,7 @@ fn list_table_files<'s>(
 /// "views": [{"view": "requests", "sql": "SELECT …"}]}`.
 ///
 /// # Errors
-/// The folder is not there, or the environment does not say which account the container is in.
+/// The folder is not there, or the reader has no names for the store.
 pub fn render_json(
     store: &SharedStore,
     state: &DatasetState,
@@ -164,7 +160,6 @@ mod views_tests {
         for (url, plain, hadoop) in [
             ("s3://runs", "s3://runs", "s3a://runs"),
             ("s3://runs/a%20b/", "s3://runs/a b", "s3a://runs/a b"),
-            ("gs://runs/shop", "gs://runs/shop", "gs://runs/shop"),
         ] {
             let store = open_store(Path::new(url)).unwrap();
             let names = [FileReader::Plain, FileReader::Hadoop].map(|reader| {

@@ -11,7 +11,7 @@ use lucce_command::{CommandStatus, format_plural};
 /// Add runs to a dataset, which is created if missing. A run that the dataset has adds nothing, or what it counted since.
 #[derive(clap::Args)]
 pub struct FleetAddArgs {
-    /// Dataset: a folder, or s3://BUCKET/PREFIX, gs://BUCKET/PREFIX, az://CONTAINER/PREFIX with access by the environment
+    /// Dataset: a folder, or s3://BUCKET/PREFIX or az://CONTAINER/PREFIX with access by the environment
     #[arg(value_name = "DATASET")]
     dataset: PathBuf,
     /// Logs to add; a stream beside a log is added with it

@@ -33,7 +33,7 @@ enum ViewsEngine {
     Duckdb,
     /// Lists of files, for programs
     Json,
-    /// The same for Spark: s3a://, gs:// and abfss:// instead of s3://, gs:// and az://
+    /// The same for Spark: s3a:// instead of s3://
     Spark,
 }
 

@@ -1,6 +1,6 @@
-//! A part of a bucket of an object store: S3, Google Cloud Storage, Azure Blob Storage, and servers that understand their protocols.
+//! A part of a bucket of an object store: S3, Azure Blob Storage, and servers that understand their protocols.
 //!
-//! Access is what the environment says (`AWS_…`, `GOOGLE_…`, `AZURE_…`). Requests that fail are sent again for up to three minutes.
+//! Access is what the environment says (`AWS_…`, `AZURE_…`). Requests that fail are sent again for up to three minutes.
 
 use std::fs::File;
 use std::future::Future;
@@ -14,7 +14,6 @@ use futures::StreamExt;
 use object_store::aws::AmazonS3Builder;
 use object_store::azure::MicrosoftAzureBuilder;
 use object_store::client::SpawnedReqwestConnector;
-use object_store::gcp::GoogleCloudStorageBuilder;
 use object_store::path::Path as ObjectPath;
 use object_store::{
     Error as StoreError, ObjectStore, ObjectStoreExt, PutMode, PutPayload, WriteMultipart,
@@ -62,8 +61,8 @@ impl BucketStore {
         let refuse = |why: &str| FleetError::Usage(format!("the URL of the dataset {why}"));
         let invalid = |e: &dyn std::fmt::Display| refuse(&format!("is not valid: {e}"));
         let mut base = Url::parse(text).map_err(|e| invalid(&e))?;
-        if !["s3", "gs", "az"].contains(&base.scheme()) {
-            return Err(refuse("must begin with s3://, gs:// or az://"));
+        if !["s3", "az"].contains(&base.scheme()) {
+            return Err(refuse("must begin with s3:// or az://"));
         }
         if !base.username().is_empty() || base.password().is_some() {
             return Err(refuse(
@@ -89,11 +88,6 @@ impl BucketStore {
         let connector = SpawnedReqwestConnector::new(runtime.handle().clone());
         let objects: Result<Arc<dyn ObjectStore>, StoreError> = match base.scheme() {
             "s3" => AmazonS3Builder::from_env()
-                .with_url(base.as_str())
-                .with_http_connector(connector)
-                .build()
-                .map(|store| Arc::new(store) as _),
-            "gs" => GoogleCloudStorageBuilder::from_env()
                 .with_url(base.as_str())
                 .with_http_connector(connector)
                 .build()

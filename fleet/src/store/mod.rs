@@ -123,7 +123,7 @@ pub struct StoredFile {
     pub modified: Option<SystemTime>,
 }
 
-/// Opens a folder, or `s3://BUCKET/PREFIX`, `gs://BUCKET/PREFIX` or `az://CONTAINER/PREFIX`. Nothing is read or written yet.
+/// Opens a folder, or `s3://BUCKET/PREFIX` or `az://CONTAINER/PREFIX`. Nothing is read or written yet.
 ///
 /// # Errors
 /// The URL is none of a store, has credentials in it, or the environment has no valid access to the store.

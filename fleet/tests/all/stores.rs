@@ -1,7 +1,7 @@
 //! Where a dataset may be, and what a store, a network and a collector that fail leave of it.
 //!
 //! With `LUCCE_TEST_STORE=s3://BUCKET/PREFIX`, and access in the environment, these tests and those of other modules that call
-//! `new_dataset` use an object store. `fleet/tests/stores/serve.py` starts servers for them.
+//! `new_dataset` use an object store. `fleet/tests/stores/serve.py` runs them on a server.
 
 use std::fs;
 use std::path::Path;
@@ -26,7 +26,7 @@ use crate::common::{
 fn urls_are_places_and_nothing_else() {
     let dir = tempfile::tempdir().unwrap();
     for (url, what) in [
-        ("ftp://bucket/x", "must begin with s3://, gs:// or az://"),
+        ("ftp://bucket/x", "must begin with s3:// or az://"),
         ("s3:///x", "no bucket"),
         (
             "s3://name:secret@bucket/x",
