@@ -1,17 +1,15 @@
-"""Starts a server of an object store on this machine, with an empty bucket, and prints the environment of its clients as JSON.
+"""Runs a command on a server of an object store on this machine, with an empty bucket. The environment of the command says where it is.
 
-    serve.py moto
-    serve.py gofakes3 PROGRAM
-    serve.py azurite NODE PROGRAM FOLDER
-    serve.py fake-gcs PROGRAM
+    serve.py gofakes3 PROGRAM -- COMMAND…
+    serve.py moto -- COMMAND…
+    serve.py azurite NODE PROGRAM FOLDER -- COMMAND…
 
-It ends when its standard input does.
+The exit code is the command's.
 """
 
 import base64
 import hashlib
 import hmac
-import json
 import os
 import socket
 import subprocess
@@ -86,7 +84,7 @@ def gofakes3(program):
 def azurite(node, program, folder):
     port = free_port()
     command = [node, program, "--silent", "--inMemoryPersistence", "--blobHost", "127.0.0.1", "--blobPort", str(port)]
-    server = subprocess.Popen(command + ["--skipApiVersionCheck"], cwd=folder, stdout=sys.stderr)
+    server = subprocess.Popen(command + ["--skipApiVersionCheck", "--disableTelemetry"], cwd=folder, stdout=subprocess.DEVNULL)
     endpoint = f"http://127.0.0.1:{port}/{AZURITE_ACCOUNT}"
     date, version = formatdate(usegmt=True), "2023-11-03"
     fields = ["PUT", *[""] * 11, f"x-ms-date:{date}", f"x-ms-version:{version}"]
@@ -108,30 +106,17 @@ def azurite(node, program, folder):
     }
 
 
-def fake_gcs(program):
-    port = free_port()
-    endpoint = f"http://127.0.0.1:{port}"
-    command = [program, "-scheme", "http", "-host", "127.0.0.1", "-port", str(port), "-backend", "memory"]
-    server = subprocess.Popen(command + ["-external-url", endpoint, "-log-level", "error"])
-    body = json.dumps({"name": BUCKET}).encode()
-    send("POST", f"{endpoint}/storage/v1/b?project=test", body, **{"Content-Type": "application/json"})
-    account = {"gcs_base_url": endpoint, "disable_oauth": True, "client_email": "", "private_key": "", "private_key_id": ""}
-    return server, {
-        "LUCCE_TEST_STORE": f"gs://{BUCKET}/some/fleet",
-        "GOOGLE_SERVICE_ACCOUNT_KEY": json.dumps(account),
-    }
-
-
 def main():
-    name, *arguments = sys.argv[1:]
-    start = {"moto": moto, "gofakes3": gofakes3, "azurite": azurite, "fake-gcs": fake_gcs}[name]
+    at = sys.argv.index("--")
+    name, *arguments = sys.argv[1:at]
+    start = {"moto": moto, "gofakes3": gofakes3, "azurite": azurite}[name]
     server, environment = start(*arguments)
-    print(json.dumps(environment), flush=True)
-    sys.stdin.read()
+    code = subprocess.call(sys.argv[at + 1 :], env={**os.environ, **environment})
     if server:
         server.kill()
+        server.wait()
     # The thread of a server is not waited for.
-    os._exit(0)
+    os._exit(code if code >= 0 else 1)
 
 
 if __name__ == "__main__":
