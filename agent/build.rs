@@ -55,11 +55,14 @@ const ELEMENTS: [[&str; 3]; 9] = [
     ["double", "headerOfLongs", "3"],
 ];
 /// What the compiler must know of classes of the JDK: fields that the agent adds, and what is not public.
-const STUBS: [&str; 3] = [
+const STUBS: [&str; 4] = [
     "java/stub/java/lang/Class.java",
     "java/stub/java/lang/Thread.java",
     "java/stub/jdk/internal/access/JavaLangAccess.java",
+    "java/stub/jdk/internal/misc/Unsafe.java",
 ];
+/// The oldest JDK that loads the helper classes.
+const OLDEST_JDK: &str = "11";
 const FILES: [&str; 3] = ["java", "include", "c"];
 
 /// What other crates define, as Java code names it. Bytes in place of words.
@@ -71,6 +74,7 @@ fn constants_of_other_crates() -> Vec<(&'static str, &'static str, i64)> {
         ("METHOD_BITS", "u32", MethodId::BITS.into()),
         ("ENTRY", "u32", SiteId::ENTRY.0.into()),
         ("LOST", "u32", SiteId::MAX.into()),
+        ("VM_ENTRY", "u32", (SiteId::MAX - 1).into()),
         ("MULTIPLIER", "u64", raw::MULTIPLIER.cast_signed()),
         ("ROTATION", "u32", raw::ROTATION.into()),
         ("GRAPH_CALLS", "usize", word(raw::CALLS)),
@@ -302,7 +306,13 @@ fn start_compiler(
     let mut command = Command::new(&javac);
     command
         .args(["-nowarn", "-XDignore.symbol.file", "-g:none", "-proc:none"])
-        .args(["-source", "17", "-target", "17", "-Xlint:-options"])
+        .args([
+            "-source",
+            OLDEST_JDK,
+            "-target",
+            OLDEST_JDK,
+            "-Xlint:-options",
+        ])
         .args(["--patch-module", &patch, "-d"])
         .arg(to)
         // Files with names and descriptors of natives.

@@ -55,11 +55,22 @@ fn needs_lab(options: &str) -> bool {
 impl<'a> Java<'a> {
     /// `name` is the folder's.
     pub fn new(setup: &'a Setup, jdk: &'a Jdk, name: &str) -> Java<'a> {
-        let mut class_path = setup.programs().into_os_string();
-        for more in [&setup.programs_21, &setup.classes] {
-            class_path.push(":");
-            class_path.push(more);
-        }
+        let programs = setup.harness.join("programs");
+        let parts = match *jdk == setup.jdk_11 {
+            true => vec![
+                setup.programs_11.clone(),
+                programs.join("src/main/resources"),
+                programs.join("target/lib/*"),
+                setup.classes.clone(),
+            ],
+            false => vec![
+                setup.programs(),
+                setup.programs_21.clone(),
+                setup.classes.clone(),
+            ],
+        };
+        let parts: Vec<&OsStr> = parts.iter().map(|part| part.as_os_str()).collect();
+        let class_path = parts.join(OsStr::new(":"));
         Java {
             setup,
             jdk,

@@ -16,9 +16,11 @@ pub struct Setup {
     pub lucce: PathBuf,
     pub harness: PathBuf,
     pub programs_21: PathBuf,
+    /// The programs that JDK 11 runs.
+    pub programs_11: PathBuf,
     pub jdks: Vec<Jdk>,
-    /// One that the agent refuses.
-    pub too_old: Jdk,
+    /// The oldest one. It runs the tests that name it, whose classes are compiled for it.
+    pub jdk_11: Jdk,
     /// Classes compiled from `tests/java`.
     pub classes: PathBuf,
     /// The natives that call back.
@@ -36,6 +38,9 @@ pub struct Setup {
     /// For logs and output; what a test that passed leaves here is removed.
     pub scratch: PathBuf,
 }
+
+/// Sources of `tests/java` that JDK 11 runs, too.
+const OF_11: [&str; 2] = ["Busy.java", "LoadAll.java"];
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Jdk {
@@ -84,8 +89,9 @@ impl Setup {
             lucce: existing("LUCCE_BIN")?,
             harness: existing("LUCCE_HARNESS")?,
             programs_21: existing("LUCCE_PROGRAMS_21")?,
+            programs_11: existing("LUCCE_PROGRAMS_11")?,
             jdks,
-            too_old: Jdk::at(existing("LUCCE_OLD_JAVA_HOME")?)?,
+            jdk_11: Jdk::at(existing("LUCCE_JAVA_11_HOME")?)?,
             classes: scratch.join("classes"),
             natives: scratch.join("liblucce_callback.so"),
             sampler: scratch.join("sampler.so"),
@@ -105,6 +111,11 @@ impl Setup {
     pub fn jdk(&self) -> &Jdk {
         let compiler = self.jdks.iter().find(|jdk| jdk.tool("javac").exists());
         compiler.unwrap_or(&self.jdks[0])
+    }
+
+    /// All JDKs, the oldest one first.
+    pub fn jdks_from_11(&self) -> impl Iterator<Item = &Jdk> {
+        [&self.jdk_11].into_iter().chain(&self.jdks)
     }
 
     pub fn programs(&self) -> PathBuf {
@@ -150,12 +161,19 @@ impl Setup {
     }
 
     fn compile_java(&self) -> Result<(), String> {
-        let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("java");
-        let sources = fs::read_dir(&sources).map_err(|e| e.to_string())?;
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("java");
+        let sources = fs::read_dir(&folder).map_err(|e| e.to_string())?;
         let sources = sources.flatten().map(|entry| entry.path());
+        let is_of_11 = |file: &PathBuf| OF_11.iter().any(|name| file.ends_with(name));
+        let (of_11, others): (Vec<_>, Vec<_>) = sources.partition(is_of_11);
+        self.compile_java_for("11", &of_11)?;
+        self.compile_java_for("17", &others)
+    }
+
+    fn compile_java_for(&self, release: &str, sources: &[PathBuf]) -> Result<(), String> {
         let mut javac = Command::new(self.jdk().tool("javac"));
         javac
-            .args(["--release", "17", "-g", "-cp"])
+            .args(["--release", release, "-g", "-cp"])
             .arg(env::join_paths([self.programs(), self.asm()?]).map_err(|e| e.to_string())?);
         finish(javac.arg("-d").arg(&self.classes).args(sources))
     }

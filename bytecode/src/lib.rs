@@ -36,6 +36,7 @@ mod plan;
 mod pool;
 mod rare_code;
 mod reader;
+mod renaming;
 mod rewrite;
 mod scan;
 mod tables;
@@ -50,6 +51,7 @@ pub use plan::{
     NewMethod,
 };
 pub use pool::ConstantPool;
+pub use renaming::rename_texts;
 pub use rewrite::{LONGEST_COMPILED, RewrittenClass, rewrite, rewrite_all_wide};
 pub use scan::{
     AllocationInstruction, AllocationOpcode, CodeScan, MethodCall, call_bcis, drops_exception,

@@ -22,3 +22,10 @@ pub fn log_path_of(pid: u32) -> Result<PathBuf, CommandError> {
 pub fn read_log_path(status: &Value) -> Option<PathBuf> {
     status["log"]["file"].as_str().map(PathBuf::from)
 }
+
+/// The number of dropped events so far, from the agent in a process. `None`: it does not answer.
+pub fn count_dropped_events(pid: u32) -> Option<u64> {
+    let status = send_command(pid, &ControlCommand::Status).ok()?;
+    let status = serde_json::from_str::<Value>(&status).ok()?;
+    status["lost"].as_u64()
+}

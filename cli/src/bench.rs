@@ -101,6 +101,7 @@ fn build_plan(args: &BenchArgs) -> Result<Plan, CommandError> {
             },
             whole: false,
             turns: false,
+            warm_up: None,
         }],
         variants: Variant::list(wanted).map_err(usage_error)?,
         rounds: args.rounds as usize,

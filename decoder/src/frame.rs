@@ -4,6 +4,7 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 
 use lucce_contentid::{ContentDetail, FrameId, FrameText};
+pub use lucce_filter::is_jdk_name;
 use serde::{Serialize, Serializer};
 
 use crate::escape::EscapedText;
@@ -151,13 +152,6 @@ pub(crate) fn marker_text(class: &str, method: &str) -> Option<&'static str> {
         }
         _ => None,
     }
-}
-
-/// Whether a class, method or package name begins like the JDK's. The program may have such names also.
-#[must_use]
-pub fn is_jdk_name(name: &str) -> bool {
-    const PACKAGES: [&str; 5] = ["java.", "javax.", "jdk.", "sun.", "com.sun."];
-    PACKAGES.iter().any(|package| name.starts_with(package))
 }
 
 /// Prints the frame like the JVM, so that IDEs link it: `a.b.C.m(C.java:12)`. Names are escaped.

@@ -46,6 +46,14 @@ test("shows more and more", async () => {
   assert.equal(await tab("Difference").count(), 0);
 });
 
+test("has figures for Prometheus", async () => {
+  const answer = await fetch(SERVED + "metrics");
+  assert.equal(answer.headers.get("content-type"), "text/plain; version=0.0.4; charset=utf-8");
+  const text = await answer.text();
+  assert.match(text, /^lucce_line_allocated_bytes_total\{line="Shop\.\w+\(Shop\.java:\d+\)"\} [1-9]\d*$/m);
+  assert.match(text, /^lucce_events_lost_total 0$/m);
+});
+
 test("tells what was counted lately from what was counted since the start", async () => {
   await open("#tab=methods&run=0&kind=alloc");
   const name = /^in the last /;

@@ -87,9 +87,14 @@ public final class Busy {
 
     private static void handleEvent(int event) {
         switch (event) {
-            case 0 -> mark(new Event(), new Throwable());
-            case 1 -> EVENTS.forEach(other -> mark(new Event(), new Throwable()));
-            default -> Runtime.getRuntime();
+            case 0:
+                mark(new Event(), new Throwable());
+                break;
+            case 1:
+                EVENTS.forEach(other -> mark(new Event(), new Throwable()));
+                break;
+            default:
+                Runtime.getRuntime();
         }
     }
 

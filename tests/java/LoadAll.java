@@ -3,6 +3,7 @@ import java.nio.file.FileSystems;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
+import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
 /** Loads and links, but does not initialise, every class of the run-time image. */
@@ -36,7 +37,7 @@ public final class LoadAll {
         try (Stream<Path> files = Files.walk(modules)) {
             return files.filter(file -> file.toString().endsWith(".class"))
                     .filter(file -> !file.toString().endsWith("module-info.class"))
-                    .toList();
+                    .collect(Collectors.toList());
         }
     }
 }

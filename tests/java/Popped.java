@@ -125,6 +125,23 @@ public final class Popped {
         }
     }
 
+    /** The JDK calls it, in a method that may be without hooks and asks the VM who calls only if somebody needs it. */
+    private static final class Finder extends ClassLoader {
+        Finder() {
+            super(null);
+        }
+
+        @Override
+        protected Class<?> findClass(String name) {
+            event();
+            if (isFirst()) {
+                stop(4);
+            }
+            event();
+            return null;
+        }
+    }
+
     private final int made;
 
     private Popped(int what) {
@@ -174,6 +191,13 @@ public final class Popped {
         turn(() -> {
             try {
                 new Loader().loadClass("java.lang.Object");
+            } catch (ClassNotFoundException e) {
+                Check.wrong(e.toString());
+            }
+        });
+        turn(() -> {
+            try {
+                new Finder().loadClass("none");
             } catch (ClassNotFoundException e) {
                 Check.wrong(e.toString());
             }

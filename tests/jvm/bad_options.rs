@@ -57,10 +57,7 @@ pub fn tests(setup: &'static Setup) -> Vec<Test> {
             without_lab(setup, option)
         })
     });
-    tests
-        .chain([test("bad_options::old_jvm", false, || too_old(setup))])
-        .chain(of_lab)
-        .collect()
+    tests.chain(of_lab).collect()
 }
 
 /// The agent does not follow what only the lab's agent can. It names that library, and the program runs as without an agent.
@@ -82,25 +79,6 @@ fn without_lab(setup: &Setup, option: &str) -> Checked {
         "one line names the library",
     )?;
     ended.ensure(!log.exists(), "there must be no log")?;
-    java.clean();
-    Ok(())
-}
-
-/// An older JVM does not start, either, instead of failing in the middle.
-fn too_old(setup: &Setup) -> Checked {
-    let java = Java::new(setup, &setup.too_old, "too-old");
-    let java = java.agent("events=alloc").main(["-version"]);
-    let ended = java.run()?;
-    ended.ensure(
-        ended.code.is_some_and(|code| code != 0),
-        "the JVM must not start",
-    )?;
-    let lines = ended.agent_lines();
-    let named = [&*setup.too_old.version.to_string(), "17"];
-    ended.ensure(
-        lines.len() == 1 && named.iter().all(|name| lines[0].contains(name)),
-        "one line says which JDK it wants",
-    )?;
     java.clean();
     Ok(())
 }

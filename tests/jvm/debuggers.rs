@@ -12,21 +12,32 @@ use crate::{Test, test};
 pub fn tests(setup: &'static Setup) -> Vec<Test> {
     let mut tests = Vec::new();
     for jdk in &setup.jdks {
-        for (name, program) in [("frames", "Popped"), ("gains-hooks", "GainsHooks")] {
+        for (name, program, is_partial) in [
+            ("frames", "Popped", false),
+            ("frames-app", "Popped", true),
+            ("gains-hooks", "GainsHooks", false),
+        ] {
             let full = format!("debuggers::{}::{name}", jdk.version);
-            tests.push(test(full, false, move || check(setup, jdk, program)));
+            tests.push(test(full, false, move || {
+                check(setup, jdk, program, is_partial)
+            }));
         }
     }
     tests
 }
 
-/// The debugger starts the JVM, and ends as it does.
-fn check(setup: &Setup, jdk: &Jdk, program: &str) -> Checked {
-    let java = Java::new(setup, jdk, &format!("debuggers-{}-{program}", jdk.version));
+/// The debugger starts the JVM, and ends as it does. `is_partial`: the JDK's classes are out of scope.
+fn check(setup: &Setup, jdk: &Jdk, program: &str, is_partial: bool) -> Checked {
+    let (scope, flag) = match is_partial {
+        true => (",instrument=app", "-Dlucce.scope=app"),
+        false => ("", ""),
+    };
+    let name = format!("debuggers-{}-{program}{scope}", jdk.version);
+    let java = Java::new(setup, jdk, &name);
     let class_path = [setup.programs(), setup.classes.clone(), setup.asm()?];
     let class_path = env::join_paths(class_path).map_err(|e| e.to_string())?;
     let options = format!(
-        "-agentpath:{}=out={},events=alloc,verify=1 -cp {}",
+        "-agentpath:{}=out={},events=alloc,verify=1{scope} {flag} -cp {}",
         setup.agent.display(),
         java.log().display(),
         class_path.to_string_lossy()

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use lucce_tests::{Checked, Java, Jdk, Lucce, Setup, ensure};
 
-use crate::modes::{self, Case, Mode};
+use crate::modes::{self, Case, FEWER_THREADS, Mode};
 use crate::{Test, test};
 
 const PROGRAM: &str = "io.lucce.programs.Entries";
@@ -107,7 +107,7 @@ fn verified(setup: &Setup, jdk: &Jdk, program: &str, classes: &str) -> Checked {
     let java = Java::new(setup, jdk, &name);
     let java = java
         .agent(&format!("events=call+thread+alloc,verify=67{classes}"))
-        .flags([format!("-Dlucce.scope={scope}")])
+        .flags([&*format!("-Dlucce.scope={scope}"), FEWER_THREADS])
         .main([format!("io.lucce.programs.{program}")]);
     java.run()?.expect(0)?;
     java.lucce().check(&java.log())?;

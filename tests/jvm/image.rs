@@ -10,7 +10,7 @@ use crate::{Test, test};
 const LIMIT: Duration = Duration::from_secs(900);
 
 pub fn tests(setup: &'static Setup) -> Vec<Test> {
-    let tests = setup.jdks.iter().map(|jdk| {
+    let tests = setup.jdks_from_11().map(|jdk| {
         let name = format!("image::{}::every_class_verifies", jdk.version);
         test(name, false, move || every_class_verifies(setup, jdk))
     });

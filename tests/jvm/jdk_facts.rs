@@ -12,7 +12,7 @@ const MISSING: &str = "this JDK has no";
 const UNKNOWN: &str = "is a native method that lucce does not know";
 
 pub fn tests(setup: &'static Setup) -> Vec<Test> {
-    let known = setup.jdks.iter().map(|jdk| {
+    let known = setup.jdks_from_11().map(|jdk| {
         let name = format!("jdk_facts::{}::known", jdk.version);
         test(name, false, move || known(setup, jdk))
     });

@@ -1,19 +1,25 @@
-//! Lines of real logging libraries with `%lucce`, and `lucce annotate`: each line shows where it was logged.
+//! Lines of real logging libraries with `%lucce`, or a number in the MDC, and `lucce annotate`: each line shows where it was logged.
 
 use lucce_tests::{Checked, Java, Jdk, Setup, ensure};
 
 use crate::{Test, test};
 
 /// Module, main class, and how many lines with numbers it logs.
-const LIBRARIES: [(&str, &str, usize); 2] = [
+const LIBRARIES: [(&str, &str, usize); 3] = [
     ("logback", "io.lucce.logback.run.LogbackRun", 4),
     ("log4j2", "io.lucce.log4j2.run.Log4jRun", 4),
+    ("slf4j", "io.lucce.slf4j.run.MdcRun", 4),
 ];
+/// The module of the MDC, which knows no JDK: one JDK suffices.
+const MDC: &str = "slf4j";
 
 pub fn tests(setup: &'static Setup) -> Vec<Test> {
     let mut tests = Vec::new();
     for jdk in &setup.jdks {
         for (module, main, numbers) in LIBRARIES {
+            if module == MDC && jdk != setup.jdk() {
+                continue;
+            }
             let name = format!("log_lines::{}::{module}", jdk.version);
             tests.push(test(name, false, move || {
                 annotated(setup, jdk, (module, main), numbers)
@@ -70,7 +76,7 @@ fn check(text: &str, main: &str, numbers: usize) -> Checked {
         let [way, place, found] = words[..] else {
             return Err(format!("{line:?} in\n{text}"));
         };
-        // Too late for a number: the appender of the library itself writes in a thread of its own.
+        // Too late for a number: the appender of the library itself writes in a thread of its own; or outside of an entry.
         if way == "late" {
             ensure(found == "0x0", || line.to_owned())?;
             continue;

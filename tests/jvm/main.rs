@@ -45,6 +45,7 @@ mod modes;
 mod named_methods;
 mod native_api;
 mod native_memory;
+mod observed;
 mod on_heap;
 mod open;
 mod operators;
@@ -135,6 +136,8 @@ impl TestFailures {
 fn main() -> ExitCode {
     let (quick, args): (Vec<String>, Vec<String>) =
         std::env::args().partition(|arg| arg == "--quick");
+    let (every, args): (Vec<String>, Vec<String>) =
+        args.into_iter().partition(|arg| arg == "--every");
     let args = Arguments::from_iter(args);
     let setup = match Setup::from_env(Path::new(env!("CARGO_TARGET_TMPDIR"))) {
         // The tests live as long as the process.
@@ -146,7 +149,8 @@ fn main() -> ExitCode {
     };
     let tests = all(setup)
         .into_iter()
-        .filter(|test| test.quick || quick.is_empty());
+        .filter(|test| test.quick || quick.is_empty())
+        .filter(|test| !every.is_empty() || !is_repeated(setup, test));
     // The tests live as long as the process.
     let times = &*Box::leak(Box::new(Times::default()));
     let failures = &*Box::leak(Box::new(TestFailures::default()));
@@ -183,6 +187,7 @@ fn all(setup: &'static Setup) -> Vec<Test> {
         loop_counts::tests(setup),
         starts::tests(setup),
         samples::tests(setup),
+        observed::tests(setup),
         on_heap::tests(setup),
         budget::tests(setup),
         array_sizes::tests(setup),
@@ -239,7 +244,6 @@ fn all(setup: &'static Setup) -> Vec<Test> {
     ]
     .into_iter()
     .flatten()
-    .filter(|test| !is_repeated(setup, test))
     .collect()
 }
 
@@ -336,7 +340,7 @@ const ALIKE_WAYS: [&str; 16] = [
     "with-allocations",
 ];
 
-/// Whether the test is left to the newest JDK. On those between it and the oldest one each thing is tested once, in the usual
+/// Whether the test is left to the newest JDK. On JDK 11 and those between 17 and the newest each thing is tested once, in the usual
 /// way to run Java, and virtual threads, which differ most, in all ways of Java; on the oldest one the agent's own is tested
 /// quickly.
 fn is_repeated(setup: &Setup, test: &Test) -> bool {
@@ -364,5 +368,5 @@ fn is_repeated(setup: &Setup, test: &Test) -> bool {
     };
     let is_virtual = test.name.contains("irtual") && !is_own;
     let is_virtual = is_virtual && !(*module == "programs" && is_alike);
-    between.iter().any(is) && !is_usual && !is_virtual
+    between.iter().chain([&setup.jdk_11]).any(is) && !is_usual && !is_virtual
 }

@@ -299,9 +299,11 @@ pub fn tests(setup: &'static Setup) -> Vec<Test> {
         Err(message) => return vec![test("programs.txt", true, || Err(message))],
     };
     let mut tests = Vec::new();
-    for jdk in &setup.jdks {
+    for jdk in setup.jdks_from_11() {
         for mode in &MODES {
-            let wanted = programs.iter().filter(|program| program.runs(jdk, mode));
+            let wanted = programs
+                .iter()
+                .filter(|program| program.runs(setup, jdk, mode));
             tests.extend(wanted.map(|program| program.test(setup, jdk, mode)));
         }
     }
@@ -340,8 +342,15 @@ impl Program {
         })
     }
 
-    fn runs(&self, jdk: &Jdk, mode: &Mode) -> bool {
-        jdk.version >= self.jdk
+    fn runs(&self, setup: &Setup, jdk: &Jdk, mode: &Mode) -> bool {
+        let is_there = match *jdk == setup.jdk_11 {
+            true => {
+                let class = format!("io/lucce/programs/{}.class", self.name);
+                setup.programs_11.join(class).exists()
+            }
+            false => jdk.version >= self.jdk,
+        };
+        is_there
             && mode
                 .programs
                 .is_none_or(|names| names.contains(&self.name.as_str()))

@@ -12,6 +12,7 @@ use lucce_decoder::{
 use lucce_tests::{Checked, Java, Jdk, Lucce, Setup, ensure};
 use serde_json::Value;
 
+use crate::modes::FEWER_THREADS;
 use crate::running::Running;
 use crate::{Test, test};
 
@@ -72,7 +73,7 @@ const RUNS: [Run; 14] = [
     ("app", &[], "instrument=app,verify=1", OWN_EVENTS),
     (
         "virtual",
-        &[],
+        &[FEWER_THREADS],
         "events=alloc+lock,verify=20",
         &["io.lucce.programs.VirtualThreads"],
     ),

@@ -1,7 +1,8 @@
 //! `build`: everything that a user runs, and the programs of the tests.
 
+use std::collections::BTreeSet;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread;
 
@@ -118,4 +119,68 @@ pub fn programs_21(new: &Jdk) -> Result<PathBuf, String> {
         .arg(module.join("src/main/java"));
     tools::run(&mut ecj)?;
     Ok(classes)
+}
+
+/// The programs that JDK 11 runs: those that the compiler accepts as its language, and for its library. It names the files
+/// that it does not accept; those are left out.
+///
+/// # Errors
+/// None is left, or the compiler cannot be run.
+pub fn programs_11() -> Result<PathBuf, String> {
+    let programs = paths::harness().join("programs");
+    let classes = paths::target().join("programs-11");
+    let changed = |file: &Path| fs::metadata(file).and_then(|file| file.modified()).ok();
+    let left_out = classes.join("left-out.txt");
+    if changed(&left_out) > changed(&programs.join("target/programs.jar")) {
+        return Ok(classes);
+    }
+    let folder = programs.join("src/main/java/io/lucce/programs");
+    let files = fs::read_dir(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+    let mut sources: BTreeSet<PathBuf> = files.flatten().map(|file| file.path()).collect();
+    let mut others = BTreeSet::new();
+    loop {
+        let refused = compile_for_11(&sources, &programs, &classes)?;
+        if refused.is_empty() {
+            break;
+        }
+        sources.retain(|source| !refused.contains(source));
+        others.extend(refused);
+    }
+    let names: Vec<_> = others
+        .iter()
+        .filter_map(|file| file.file_stem()?.to_str())
+        .collect();
+    fs::write(&left_out, names.join("\n")).map_err(|e| format!("{}: {e}", left_out.display()))?;
+    Ok(classes)
+}
+
+/// Compiles the programs as those of JDK 11 and returns the sources with errors; empty: all are compiled.
+fn compile_for_11(
+    sources: &BTreeSet<PathBuf>,
+    programs: &Path,
+    classes: &Path,
+) -> Result<BTreeSet<PathBuf>, String> {
+    let _ = fs::remove_dir_all(classes);
+    let jdk = jdk::compiler().ok_or("no JDK that compiles")?;
+    let mut javac = Command::new(jdk.tool("javac"));
+    javac.args(["--release", "11", "-g", "-nowarn", "-proc:none"]);
+    javac.args(["-Xmaxerrs", "10000", "-cp"]);
+    javac.arg(programs.join("target/lib/*"));
+    let output = javac.arg("-d").arg(classes).args(sources).output();
+    let output = output.map_err(|e| format!("javac: {e}"))?;
+    if output.status.success() {
+        return Ok(BTreeSet::new());
+    }
+    let text = String::from_utf8_lossy(&output.stderr);
+    let with_errors = text.lines().filter_map(|line| {
+        let (file, _) = line
+            .split_once(".java:")
+            .filter(|_| line.contains(": error: "))?;
+        Some(PathBuf::from(format!("{file}.java")))
+    });
+    let refused: BTreeSet<PathBuf> = with_errors.filter(|file| sources.contains(file)).collect();
+    match refused.is_empty() || refused.len() == sources.len() {
+        true => Err(format!("javac --release 11: {text}")),
+        false => Ok(refused),
+    }
 }

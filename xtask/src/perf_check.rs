@@ -1,7 +1,8 @@
 //! `perf-check`: whether anything has become much slower.
 //!
 //! Counted are instructions (callgrind), which do not depend on how busy the machine is: no piece of
-//! `lab/counts/` may take a third more than its `counts.txt` says. What the agent costs a JVM is a
+//! `lab/counts/` may take a third more than its `counts.txt` says. Bytes of code that hooks add may grow by a
+//! twentieth: they are what the JIT compilers read, too. What the agent costs a JVM is a
 //! ratio to the same program without it, measured in the same minute, with a bound so wide that
 //! only a blunder breaks it.
 
@@ -15,6 +16,7 @@ use lucce_bench::Metric;
 use crate::{Outcome, bench, build, jdk, paths, requirements, side_by_side, tools};
 
 const MOST: f64 = 1.33;
+const MOST_CODE: f64 = 1.05;
 
 /// CPU time under the agent to CPU time without it.
 const BOUNDS: [(&str, f64); 1] = [("tracking", 3.0)];
@@ -31,6 +33,45 @@ const WORK: [&str; 6] = [
     "read",
 ];
 
+/// Bytes of code for each thousand hooks, which are not run.
+const CODE: [&str; 2] = ["tracking-code", "alloc-code"];
+
+/// What one piece of work takes.
+struct WorkCount {
+    work: String,
+    /// Instructions, or bytes of code.
+    count: u64,
+    /// How much was done; its first number is that of events, classes, ….
+    amount: String,
+}
+
+impl WorkCount {
+    fn is_code(&self) -> bool {
+        CODE.contains(&self.work.as_str())
+    }
+
+    /// Its line, and whether it has grown too much.
+    fn compare(&self, before: u64) -> (String, bool) {
+        let WorkCount {
+            work,
+            count,
+            amount,
+        } = self;
+        let ratio = *count as f64 / before as f64;
+        if self.is_code() {
+            let line = format!("{work:<14} {count:>12} {amount}, {ratio:.3} of {before}");
+            return (line, ratio > MOST_CODE);
+        }
+        let done = amount.split(' ').next().and_then(|n| n.parse::<u64>().ok());
+        let each = done.filter(|done| *done > 0).map(|done| count / done);
+        let each = each.map_or(String::new(), |each| {
+            format!("; {each} for each of {amount}")
+        });
+        let line = format!("{work:<14} {count:>12} instructions, {ratio:.3} of {before}{each}");
+        (line, ratio > MOST)
+    }
+}
+
 /// # Errors
 /// Something takes more than it may, or valgrind is missing.
 pub fn check() -> Outcome {
@@ -42,12 +83,12 @@ pub fn check() -> Outcome {
         ratios = self::ratios(4)?;
     }
     let mut wrong = Vec::new();
-    for (work, count) in &counts {
-        let before = known.get(work).copied().unwrap_or_default();
-        let ratio = *count as f64 / before as f64;
-        println!("{work:<14} {count:>12} instructions, {ratio:.3} of {before}");
-        if before == 0 || ratio > MOST {
-            wrong.push(format!("{work}: {count} instructions, {before} expected"));
+    for counted in &counts {
+        let before = known.get(&counted.work).copied().unwrap_or_default();
+        let (line, has_grown) = counted.compare(before);
+        println!("{line}");
+        if before == 0 || has_grown {
+            wrong.push(line);
         }
     }
     for (variant, ratio, bound) in ratios {
@@ -71,7 +112,7 @@ pub fn bless() -> Outcome {
     let text = fs::read_to_string(&file).map_err(|e| format!("{}: {e}", file.display()))?;
     let comments = text.lines().filter(|line| line.starts_with('#'));
     let mut lines: Vec<String> = comments.map(str::to_owned).collect();
-    for (work, count) in counted()? {
+    for WorkCount { work, count, .. } in counted()? {
         lines.push(format!("{work} {count}"));
     }
     let text = lines.join("\n") + "\n";
@@ -96,8 +137,8 @@ fn known() -> Result<BTreeMap<String, u64>, String> {
         .ok_or_else(|| format!("{}: lines are WORK COUNT", file().display()))
 }
 
-/// Instructions per piece of work.
-fn counted() -> Result<Vec<(String, u64)>, String> {
+/// Instructions per piece of work, and bytes of hooks.
+fn counted() -> Result<Vec<WorkCount>, String> {
     requirements::check(&[requirements::VALGRIND])?;
     tools::run(build::with_jdk(paths::cargo().args([
         "build",
@@ -110,13 +151,33 @@ fn counted() -> Result<Vec<(String, u64)>, String> {
         "rewrite" => classes.clone(),
         _ => paths::root().join(CONTEXTS),
     };
-    let counts = side_by_side::map(WORK.to_vec(), |work| {
-        Ok((work.to_owned(), callgrind(work, &input(work))?))
-    });
-    counts.into_iter().collect()
+    let counts = side_by_side::map(WORK.to_vec(), |work| callgrind(work, &input(work)));
+    let mut counts = counts.into_iter().collect::<Result<Vec<_>, _>>()?;
+    for work in CODE {
+        counts.push(code_bytes(work, &classes)?);
+    }
+    Ok(counts)
 }
 
-fn callgrind(work: &str, input: &Path) -> Result<u64, String> {
+fn code_bytes(work: &str, classes: &Path) -> Result<WorkCount, String> {
+    let mut counts = Command::new(paths::target().join("release/counts"));
+    let output = counts.arg(work).arg(classes).output();
+    let output = output.map_err(|e| format!("{work}: {e}"))?;
+    let said = String::from_utf8_lossy(&output.stdout);
+    let count = said.trim().split_once(' ').and_then(|(count, amount)| {
+        Some(WorkCount {
+            work: work.to_owned(),
+            count: count.parse().ok()?,
+            amount: amount.to_owned(),
+        })
+    });
+    count.filter(|_| output.status.success()).ok_or_else(|| {
+        let said = String::from_utf8_lossy(&output.stderr);
+        format!("{work}: {}\n{said}", output.status)
+    })
+}
+
+fn callgrind(work: &str, input: &Path) -> Result<WorkCount, String> {
     let mut valgrind = Command::new("valgrind");
     valgrind.args([
         "--tool=callgrind",
@@ -136,7 +197,11 @@ fn callgrind(work: &str, input: &Path) -> Result<u64, String> {
         .find_map(|line| line.split_once("Collected : "))
         .and_then(|(_, count)| count.trim().parse().ok());
     match count {
-        Some(count) if count > 0 => Ok(count),
+        Some(count) if count > 0 => Ok(WorkCount {
+            work: work.to_owned(),
+            count,
+            amount: String::from_utf8_lossy(&output.stdout).trim().to_owned(),
+        }),
         _ => Err(format!("{work}: callgrind counted nothing\n{said}")),
     }
 }

@@ -101,7 +101,7 @@ impl TestPart {
             match (named, word.parse(), parts.last().copied()) {
                 (Some((_, part)), ..) => parts.push(*part),
                 (None, Ok(version), Some(TestPart::Jvm(other)))
-                    if jdk::TESTED.contains(&version) =>
+                    if jdk::TESTED.contains(&version) || version == jdk::OLDEST =>
                 {
                     if other.is_none() {
                         parts.pop();
@@ -124,7 +124,8 @@ impl TestPart {
 
     fn explain(word: &str) -> String {
         let names = TestPart::ALL.map(|(name, _)| name).join(", ");
-        let versions = jdk::TESTED.map(|version| version.to_string()).join(", ");
+        let tested = jdk::TESTED.map(|version| version.to_string());
+        let versions = format!("{}, {}", jdk::OLDEST, tested.join(", "));
         format!("no part {word}: parts are {names}; versions behind jvm are {versions}")
     }
 
@@ -175,13 +176,18 @@ fn jvm_steps(version: Option<u32>, compiler: WorkspaceCompiler) -> Vec<TestStep>
         Some(version) => format!("{step} {version}"),
         None => step.to_owned(),
     };
+    let tests = built(name("jvm-tests"), move || {
+        jvm::tests(&JvmTestOptions {
+            compiler,
+            ..JvmTestOptions::of_version(version)
+        })
+    });
+    if version == Some(jdk::OLDEST) {
+        // The applications are compiled for later versions.
+        return vec![tests];
+    }
     vec![
-        built(name("jvm-tests"), move || {
-            jvm::tests(&JvmTestOptions {
-                compiler,
-                ..JvmTestOptions::of_version(version)
-            })
-        }),
+        tests,
         built(name("verify-apps"), move || {
             apps::verify(&apps::VerifyOptions::quick(version))
         }),
@@ -432,7 +438,7 @@ mod suite_tests {
         assert_eq!(parse(&["jvm", "25", "17", "unit"]), both);
         assert_eq!(parse(&["jvm"]), Ok(vec![TestPart::Jvm(None)]));
         assert_eq!(parse(&["jvm", "21", "jvm"]), Ok(vec![TestPart::Jvm(None)]));
-        for wrong in [&["17"][..], &["jvm", "11"], &["lint", "17"], &["all"]] {
+        for wrong in [&["17"][..], &["jvm", "12"], &["lint", "17"], &["all"]] {
             assert!(
                 parse(wrong)
                     .unwrap_err()
@@ -454,6 +460,7 @@ mod suite_tests {
         let mut all: Vec<TestPart> = TestPart::ALL.map(|(_, part)| part).into();
         all.retain(|part| *part != TestPart::Jvm(None));
         all.extend(jdk::TESTED.map(|version| TestPart::Jvm(Some(version))));
+        all.push(TestPart::Jvm(Some(jdk::OLDEST)));
         all.sort_unstable();
         assert_eq!(parts, all);
     }
@@ -485,5 +492,6 @@ mod suite_tests {
         assert_eq!(names(&["lint", "cost"])[4..], ["build", "perf-check"]);
         let jvm = ["build", "jvm-tests 21", "verify-apps 21", "coverage 21"];
         assert_eq!(names(&["jvm", "21"]), jvm);
+        assert_eq!(names(&["jvm", "11"]), ["build", "jvm-tests 11"]);
     }
 }

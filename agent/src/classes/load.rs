@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use lucce_bytecode::{
     BytecodeError, ClassFile, ClassFileMethod, ClassPlan, RewrittenClass, rewrite,
 };
+use lucce_instrument::jdk::vm_calls;
 use lucce_instrument::kinds::ALLOC;
 
 use crate::classes::ClassParts;
@@ -17,14 +18,15 @@ use crate::classes::cache::{
     self, CacheableClass, NATIVE_PLACEHOLDERS, PLACEHOLDER_IDS, PlaceholderConstants,
     UntrackedQueries, find_placeholders, replace_placeholders,
 };
-use crate::classes::rewriting::{RewriteOutcome, hooks_for_loader};
+use crate::classes::rewriting::{RewriteOutcome, has_native_actions, hooks_for_loader};
 use crate::core::{is_in_scope, is_jdk_excluded, may_be_created, may_create};
 use crate::memory::counter::increment_counter;
 use crate::options::LogLevel;
 use crate::registry::{ClassDefinition, ClassLoaderId, FirstClassIds, may_be_untracked};
 use crate::thread::carrier;
 use lucce_instrument::{
-    self as hooks, FrameKind, HookSiteKind, InstrumentationOptions, MethodInstrumentation,
+    self as hooks, FrameKind, HookOptions, HookSiteKind, InstrumentationOptions,
+    MethodInstrumentation,
 };
 
 /// Why a class arrives.
@@ -189,6 +191,9 @@ fn decide_instrumentation(
     };
     let mut instrumentations = hooks::analyze_class(class, wants)?;
     set_vm_entered_if_untracked(&is_untracked, class, &mut instrumentations);
+    if has_native_actions(agent) {
+        set_actions_vm_entered(class, &mut instrumentations);
+    }
     // Inherited hooks have the code of the live helpers; their calls reach whichever there are.
     if agent.core.loaders.is_own(loader) && !agent.core.has_live_helpers.load(Ordering::Acquire) {
         instrumentations
@@ -207,6 +212,15 @@ fn set_vm_entered_if_untracked(
     for (method, instrumentation) in class.methods().iter().zip(instrumentations) {
         let was_untracked = || is_untracked(class.name(), &method.name, &method.descriptor);
         if instrumentation.frame == FrameKind::OwnSlot && was_untracked() {
+            set_vm_entered(instrumentation);
+        }
+    }
+}
+
+/// The VM enters privileged actions.
+fn set_actions_vm_entered(class: &ClassFile<'_>, instrumentations: &mut [MethodInstrumentation]) {
+    for (method, instrumentation) in class.methods().iter().zip(instrumentations) {
+        if instrumentation.frame == FrameKind::OwnSlot && vm_calls::is_action(method) {
             set_vm_entered(instrumentation);
         }
     }
@@ -560,14 +574,19 @@ pub fn transform_hidden_class(
     };
     let alloc = agent.core.options.hooked_events().has_kind(&ALLOC);
     let trusted = agent.core.loaders.is_trusted(loader);
+    let options = HookOptions {
+        trusted,
+        native_actions: has_native_actions(agent),
+        ..HookOptions::default()
+    };
     let plan = match agent.core.options.is_partial() {
         true => {
             let creates = |of: &str| may_be_created(agent.core, of);
             let counts = alloc && is_in_scope(agent.core, loader, class.name());
             let holds = |of: &str| is_in_scope(agent.core, ClassLoaderId::BOOT, of);
-            hooks::hidden_plan_outside(&class, trusted, &creates, (counts, &holds))
+            hooks::hidden_plan_outside(&class, options, &creates, (counts, &holds))
         }
-        false => hooks::plan_hidden_class(&class, trusted, alloc),
+        false => hooks::plan_hidden_class(&class, options, alloc),
     };
     // A hidden class is in the package of a class of its loader.
     match plan {

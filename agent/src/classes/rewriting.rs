@@ -1,6 +1,7 @@
 //! What hooks depend on besides the class, and what rewriting a class ends with.
 
 use lucce_instrument::HookOptions;
+use lucce_instrument::jdk::vm_calls;
 
 use crate::classes::ClassParts;
 use crate::core::is_jdk_excluded;
@@ -34,8 +35,16 @@ pub fn hooks_for_loader(agent: ClassParts<'_>, loader: ClassLoaderId) -> HookOpt
         at_entry: !agent.counters.tracking.is_lazy(),
         restores: agent.core.options.is_partial(),
         jdk_is_out_of_scope: is_jdk_excluded(&agent.core.options),
+        defers_entries: agent.stack_parts().defers_entries(),
         trusted: agent.core.loaders.is_trusted(loader),
         inherits: agent.core.loaders.is_own(loader),
         kinds: agent.core.options.kinds_in_code(),
+        native_actions: has_native_actions(agent),
     }
+}
+
+/// Whether the VM enters privileged actions.
+pub fn has_native_actions(agent: ClassParts<'_>) -> bool {
+    let release = agent.core.jvmti.java_version();
+    release.is_ok_and(vm_calls::has_native_actions)
 }

@@ -22,6 +22,10 @@ pub struct AgentCounts {
     pub vm_entries: AtomicU64,
     /// VM entries that one or two frames proved.
     pub vm_entries_near: AtomicU64,
+    /// VM entries that did not ask the VM for their caller.
+    pub vm_entries_deferred: AtomicU64,
+    /// Deferred VM entries for which the VM was asked later, because a context was needed.
+    pub vm_entries_located: AtomicU64,
     /// VM entries whose slots did not match, and whose context comes from the frames alone.
     pub vm_entries_by_frames: AtomicU64,
     /// VM entries whose caller is not known.

@@ -7,7 +7,7 @@
 //!
 //! Read `event_types` first, then `counter_lookup` and `site_counter`. `object_types` and `object_sizes` find classes and
 //! sizes, `program_kinds` the program's own kinds, `method_times` counters of times. What lives: `class_unloads`,
-//! `living_blocks` (memory outside of the heap), `open_resources`.
+//! `living_blocks` (memory outside of the heap), `open_resources`. `own_lines` sums allocations for the program itself.
 
 mod block_order;
 pub mod class_unloads;
@@ -18,6 +18,7 @@ pub mod method_times;
 pub mod object_sizes;
 pub mod object_types;
 pub mod open_resources;
+pub mod own_lines;
 pub mod program_kinds;
 pub mod site_counter;
 pub mod stream;
@@ -32,6 +33,7 @@ use living_blocks::LivingBlocks;
 use method_times::MethodTimes;
 use object_types::ObjectTypes;
 use open_resources::OpenResources;
+use own_lines::OwnLineCache;
 use program_kinds::ProgramKinds;
 
 /// The parts of the agent that the layer of counting uses: its own, and those of the layers below.
@@ -68,4 +70,5 @@ pub struct EventCounting {
     pub object_types: ObjectTypes,
     pub class_unloads: ClassUnloads,
     pub open_resources: OpenResources,
+    pub own_lines: OwnLineCache,
 }

@@ -1,10 +1,57 @@
 //! The size of the objects of a site, measured once for each site on an instance made for this purpose.
 
 use jvmti_bindings::sys::jni::{jclass, jobject, jvalue};
+use lucce_callgraph::{ContextId, MethodId};
 use lucce_jvmti::{JniEnvironment, c_string};
 
 use crate::counting::CountingParts;
-use crate::registry::ClassLoaderId;
+use crate::registry::{ClassLoaderId, RegisteredSiteKind};
+
+/// What the events of a context allocate.
+pub enum ContextAllocation {
+    /// Bytes of each object in addition to the counter's sum, and the descriptor.
+    Object {
+        size: u64,
+        of: String,
+    },
+    /// Nothing: sites of other events have counters as well.
+    Nothing,
+    Unknown,
+}
+
+/// What the events of a context, which have a counter without a type, allocate. The caller holds no lock.
+pub fn find_context_allocation(
+    agent: CountingParts<'_>,
+    env: JniEnvironment,
+    number: ContextId,
+) -> ContextAllocation {
+    let frames = agent.core.encoder.decode_context(number, MethodId::EVENT);
+    let site = frames.ok().and_then(|frames| Some(frames.first()?.site.0));
+    match site {
+        Some(site) => find_site_allocation(agent, env, site),
+        None => ContextAllocation::Unknown,
+    }
+}
+
+/// What a site allocates. The caller holds no lock.
+pub fn find_site_allocation(
+    agent: CountingParts<'_>,
+    env: JniEnvironment,
+    site: u32,
+) -> ContextAllocation {
+    let of = {
+        let registry = agent.core.registry();
+        match registry.site(site).map(|info| info.kind) {
+            Some(RegisteredSiteKind::New(of) | RegisteredSiteKind::Array(of)) => {
+                registry.name_text(of).to_string()
+            }
+            Some(_) => return ContextAllocation::Nothing,
+            None => return ContextAllocation::Unknown,
+        }
+    };
+    let size = find_site_size(agent, env, site).unwrap_or(0);
+    ContextAllocation::Object { size, of }
+}
 
 /// Measures the size of the site's objects, once per site, and writes it to the log.
 pub fn record_site_size(agent: CountingParts<'_>, env: JniEnvironment, site: u32) {

@@ -103,6 +103,11 @@ impl OpenResources {
         self.tags.get().copied()
     }
 
+    /// The number of resources that are open. `None`: resources are not recorded.
+    pub fn count_open(&self) -> Option<usize> {
+        self.tags().map(|_| self.table.lock().open.len())
+    }
+
     pub fn is_open(&self, number: ResourceNumber) -> bool {
         self.table.lock().open.contains_key(&number)
     }

@@ -1,4 +1,4 @@
-//! Native methods of the Java API: `io.lucce.CallContext` and `io.lucce.Allocations`.
+//! Native methods of the Java API: `io.lucce.CallContext`, `Allocations`, `ThreadCounts` and `AgentStatus`.
 #![allow(
     unsafe_code,
     reason = "a function that the JVM calls, exported by name"
@@ -6,10 +6,11 @@
 
 use jvmti_bindings::sys::jni::{JNIEnv, jboolean, jclass, jint, jlong, jobject, jvalue};
 use lucce_callgraph::ContextId;
-
+use lucce_filter::PatternList;
 use lucce_jvmti::JniEnvironment;
 
 use crate::counting::event_types::{MOST_OF_KIND, count_program_event};
+use crate::counting::own_lines::sum_by_own_line;
 use crate::events::allocation_marks::{self, EndedMark, MarkStart};
 use crate::hookless::call_context;
 use crate::memory::counter::increment_counter;
@@ -17,8 +18,10 @@ use crate::memory::event_mask;
 use crate::options::{LogLevel, StartDelay};
 use crate::session::Agent;
 use crate::session::delay;
+use crate::session::event_totals::count_dropped_events;
 use crate::session::guard::guard_callback;
 use crate::session::marks::{self, MarkEffect};
+use crate::session::status;
 use crate::stack::StackParts;
 use crate::stack::trace::StackElement;
 use crate::stack::{contexts, current_location, trace};
@@ -238,6 +241,23 @@ pub extern "system" fn Java_io_lucce_CallContext_00024Scope_openTags0(
     })
 }
 
+/// `CallContext.isRequest0`: whether `requests=auto` has a request open in the current thread.
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_io_lucce_CallContext_isRequest0(
+    env: *mut JNIEnv,
+    _: jclass,
+) -> jboolean {
+    guard_callback(0, |agent| {
+        let env = agent.core.jni_env(env);
+        if agent.core.is_hookless() || !agent.core.is_live() {
+            return 0;
+        }
+        let state = current_state(agent.thread_parts(), env);
+        let request = state.get().and_then(|state| state.request.get());
+        jboolean::from(request.is_some())
+    })
+}
+
 /// `CallContext.ready0`: the program is ready; with `delay=ready` counting begins.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_io_lucce_CallContext_ready0(_: *mut JNIEnv, _: jclass) {
@@ -423,22 +443,26 @@ pub extern "system" fn Java_io_lucce_Allocations_begin0(
 ) -> jlong {
     guard_callback(0, |agent| {
         let env = agent.core.jni_env(env);
-        let state = current_state(agent.thread_parts(), env);
-        let state = state.get();
-        let state = state.filter(|state| {
-            allocation_marks::refusal_reason(agent.counting_parts(), state).is_none()
-        });
-        let begun = state.map(|state| {
-            agent
-                .marks
-                .begin_mark(agent.counting_parts(), env, (state, with_tasks != 0))
-        });
-        match begun {
-            Some(MarkStart::Mark(mark)) => mark as jlong,
-            Some(MarkStart::TooMany) => -1,
-            None => 0,
-        }
+        begin_mark(agent, env, with_tasks != 0)
     })
+}
+
+/// Begins a measurement of the current thread. Returns its mark; 0: impossible, -1: too many measurements are open.
+fn begin_mark(agent: &'static Agent, env: JniEnvironment, with_tasks: bool) -> jlong {
+    let state = current_state(agent.thread_parts(), env);
+    let state = state.get();
+    let state = state
+        .filter(|state| allocation_marks::refusal_reason(agent.counting_parts(), state).is_none());
+    let begun = state.map(|state| {
+        agent
+            .marks
+            .begin_mark(agent.counting_parts(), env, (state, with_tasks))
+    });
+    match begun {
+        Some(MarkStart::Mark(mark)) => mark as jlong,
+        Some(MarkStart::TooMany) => -1,
+        None => 0,
+    }
 }
 
 /// `Allocations.site0`: the number of the call site from which the measured code must run; -1: any.
@@ -546,6 +570,109 @@ pub extern "system" fn Java_io_lucce_Allocations_end0(
         let text = agent
             .marks
             .end_mark(agent.counting_parts(), env, state.get(), ended);
+        let text = text.and_then(|text| env.new_string(&text));
+        text.unwrap_or(std::ptr::null_mut())
+    })
+}
+
+/// `ThreadCounts.begin0`: begins a measurement of the current thread and returns its mark; 0: impossible.
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_io_lucce_ThreadCounts_begin0(env: *mut JNIEnv, _: jclass) -> jlong {
+    guard_callback(0, |agent| {
+        let env = agent.core.jni_env(env);
+        begin_mark(agent, env, false)
+    })
+}
+
+/// `ThreadCounts.end0`: ends a measurement and returns its sums as text. Null: the mark is not one of this thread, or counting
+/// has ended.
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_io_lucce_ThreadCounts_end0(
+    env: *mut JNIEnv,
+    _: jclass,
+    mark: jlong,
+) -> jobject {
+    guard_callback(std::ptr::null_mut(), |agent| {
+        let env = agent.core.jni_env(env);
+        let state = current_state(agent.thread_parts(), env);
+        let ended = EndedMark {
+            number: mark as u64,
+            left_running: false,
+        };
+        let sums = agent
+            .marks
+            .sum_mark(agent.counting_parts(), env, state.get(), ended);
+        let text = sums.map(|sums| {
+            format!(
+                "{} {} {} {} {}",
+                sums.objects, sums.bytes, sums.waits, sums.wait_ns, sums.lost
+            )
+        });
+        let text = text.and_then(|text| env.new_string(&text));
+        text.unwrap_or(std::ptr::null_mut())
+    })
+}
+
+/// `AgentStatus.status0`: the agent's state and statistics as JSON. Null: the agent is not recording.
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_io_lucce_AgentStatus_status0(env: *mut JNIEnv, _: jclass) -> jobject {
+    guard_callback(std::ptr::null_mut(), |agent| {
+        let env = agent.core.jni_env(env);
+        let status = agent.core.is_live().then(|| status::current_status(agent));
+        let text = status.and_then(|status| env.new_string(&status));
+        text.unwrap_or(std::ptr::null_mut())
+    })
+}
+
+/// `AgentStatus.lost0`: the number of dropped events; -1: the agent is not recording.
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_io_lucce_AgentStatus_lost0(_: *mut JNIEnv, _: jclass) -> jlong {
+    guard_callback(-1, |agent| match agent.core.is_live() {
+        true => jlong::try_from(count_dropped_events(agent)).unwrap_or(jlong::MAX),
+        false => -1,
+    })
+}
+
+/// `AgentStatus.open0`: the number of open resources; -1: they are not recorded.
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_io_lucce_AgentStatus_open0(_: *mut JNIEnv, _: jclass) -> jlong {
+    guard_callback(-1, |agent| {
+        let open = agent.counting.open_resources.count_open();
+        let open = open.filter(|_| agent.core.is_live());
+        open.map_or(-1, |open| open as jlong)
+    })
+}
+
+/// Longest list of patterns, in UTF-16 units.
+const MAX_PATTERNS: usize = 1 << 16;
+
+/// `AgentStatus.lines0`: allocations by line of own code, see [`sum_by_own_line`]. Null: not every allocation is counted. If a
+/// pattern is malformed, an exception is pending.
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_io_lucce_AgentStatus_lines0(
+    env: *mut JNIEnv,
+    _: jclass,
+    own_code: jobject,
+) -> jobject {
+    guard_callback(std::ptr::null_mut(), |agent| {
+        if own_code.is_null() || !agent.core.is_live() {
+            return std::ptr::null_mut();
+        }
+        // With brackets, because the constructor of the exception is entered.
+        let brackets = JniEnvironment::new(env, std::ptr::null());
+        let env = agent.core.jni_env(env);
+        let patterns = env.read_string(own_code, MAX_PATTERNS);
+        let patterns = match patterns.is_empty() {
+            true => Ok(agent.core.options.app.clone()),
+            false => PatternList::parse(&patterns),
+        };
+        let text = match patterns {
+            Ok(patterns) => sum_by_own_line(agent.counting_parts(), env, &patterns),
+            Err(error) => {
+                brackets.throw_new(c"java/lang/IllegalArgumentException", &error.to_string());
+                None
+            }
+        };
         let text = text.and_then(|text| env.new_string(&text));
         text.unwrap_or(std::ptr::null_mut())
     })

@@ -35,9 +35,12 @@ use crate::options::StartDelay;
 use crate::session::Agent;
 use crate::session::guard::{guard_callback, guard_event, guard_hook_event};
 use crate::session::{delay, method_hooks};
+use crate::stack::deferred_entries::EventPlace;
 use crate::stack::frames::StackWalk;
 use crate::stack::tasks::TaskSubmission;
-use crate::stack::{StackParts, assembly, context_scopes, continuations, tasks, verify, vm_entry};
+use crate::stack::{
+    StackParts, assembly, context_scopes, continuations, deferred_entries, tasks, verify, vm_entry,
+};
 use crate::thread::monitor_waits::LockSlot;
 use crate::thread::tags::TagSet;
 use crate::thread::{OwnState, ThreadState, lifecycle, tag_scope};
@@ -91,6 +94,56 @@ pub extern "system" fn Java_java_lang_LucceRtNatives_enterFromVm(
                 1,
             )
             .pointer() as jlong
+        })
+    })
+}
+
+/// The VM enters a method whose caller is asked for later. Returns the slot of the entered frame.
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_java_lang_LucceRtNatives_deferVmEntry(
+    env: *mut JNIEnv,
+    _: jclass,
+    own: OwnState,
+    pointer: jlong,
+) -> jlong {
+    guard_callback(pointer, |agent| {
+        own.get().map_or(pointer, |state| {
+            let pointer = Slot::from_pointer(pointer as usize);
+            deferred_entries::defer_entry(
+                agent.stack_parts(),
+                agent.core.jni_env(env),
+                state,
+                pointer,
+            )
+            .pointer() as jlong
+        })
+    })
+}
+
+/// Finds the caller of a deferred VM entry. `slot`: the caller's place; `top`, `method`: the place and the method of the
+/// event, see [`deferred_entries::EventPlace`]. Returns whether `slot` has a site now.
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_java_lang_LucceRtNatives_locateVmEntry(
+    env: *mut JNIEnv,
+    _: jclass,
+    own: OwnState,
+    slot: jlong,
+    top: jlong,
+    method: jint,
+) -> u8 {
+    guard_callback(0, |agent| {
+        let [slot, top] = [slot, top].map(|at| Slot::from_pointer(at as usize));
+        let event = EventPlace {
+            slot: top,
+            method: MethodId(method as u32),
+        };
+        own.get().map_or(0, |state| {
+            u8::from(deferred_entries::locate_entry(
+                agent.stack_parts(),
+                agent.core.jni_env(env),
+                state,
+                (slot, event),
+            ))
         })
     })
 }

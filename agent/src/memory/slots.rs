@@ -20,6 +20,9 @@ use crate::memory::shared_layout::{CONTEXT, IN_DOWNCALL, LOCK_TURNS, LOCK_WAITS,
 /// a context.
 pub const LOST: u32 = SiteId::MAX;
 
+/// The site in the two slots below the frame of a deferred VM entry: see `stack::deferred_entries`.
+pub const VM_ENTRY: u32 = SiteId::MAX - 1;
+
 /// Addresses of slots are relative to it: see the helper class.
 static BASE: AtomicUsize = AtomicUsize::new(0);
 

@@ -4,6 +4,8 @@ use lucce_callgraph::{MethodId, SiteId};
 use lucce_instrument::{EventCall, HookSiteKind, INTRINSICS, MethodInstrumentation};
 use rustc_hash::FxHashMap;
 
+use crate::memory::slots::VM_ENTRY;
+
 use super::{CodeRegistry, InternedText, row_of_id};
 
 /// What happens at a site.
@@ -185,7 +187,7 @@ impl CodeRegistry {
                 | HookSiteKind::Assembly(_)
                 | HookSiteKind::NativeBracket(_)
                 | HookSiteKind::CreatingBracket(_)
-                | HookSiteKind::DefineHidden
+                | HookSiteKind::DefineHidden(_)
                 | HookSiteKind::Intrinsic(_)
                 | HookSiteKind::Uncounted => RegisteredSiteKind::Call,
             };
@@ -222,7 +224,7 @@ impl CodeRegistry {
             .sites
             .capacity()
             .min(self.method_of_site.site_capacity());
-        self.sites.len() + count < room.min(SiteId::MAX as usize)
+        self.sites.len() + count < room.min(VM_ENTRY as usize)
     }
 
     /// `None`: it does not fit.

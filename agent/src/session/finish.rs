@@ -96,6 +96,8 @@ fn write_run_counts(agent: &Agent, (events, lost): (u64, u64)) {
         ("methods.skipped", &counts.methods_skipped),
         ("agent.upcalls", &counts.vm_entries),
         ("agent.upcalls_near", &counts.vm_entries_near),
+        ("agent.upcalls_deferred", &counts.vm_entries_deferred),
+        ("agent.upcalls_located", &counts.vm_entries_located),
         ("agent.upcalls_by_frames", &counts.vm_entries_by_frames),
         ("agent.unsaid", &counts.untracked_calls),
         ("agent.repairs", &counts.repairs),

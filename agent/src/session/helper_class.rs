@@ -7,12 +7,15 @@
 //! The classes are defined in the boot variant. Once the VM is initialized, the agent binds their natives and redefines all of
 //! them together. So no hook meets a mixture of boot and live classes. The build compiles them, see `build.rs`.
 
+use std::borrow::Cow;
 use std::ffi::CStr;
 
 use jvmti_bindings::sys::jni::{jclass, jobject, jvalue};
 
+use lucce_bytecode::rename_texts;
+use lucce_instrument::jdk::older_names::older_names;
 use lucce_instrument::kinds::LOCK;
-use lucce_jvmti::JniEnvironment;
+use lucce_jvmti::{JniEnvironment, Jvmti};
 
 use crate::events::lock_holders;
 use crate::memory::shared_layout::{BASE, LOCK_SLOTS, METHODS, TABLES};
@@ -65,10 +68,10 @@ pub fn define_boot_variant(agent: &Agent, env: JniEnvironment) -> Option<()> {
         .zip(NAMES)
         .zip(variant_bytes(HelperVariant::default())?)
     {
-        *class = env.define_boot_class(name, bytes)?;
+        *class = env.define_boot_class(name, &adapt_to_jdk(agent.core.jvmti, bytes)?)?;
     }
     for (name, bytes) in built::SHARED_CLASSES {
-        env.define_boot_class(name, bytes)?;
+        env.define_boot_class(name, &adapt_to_jdk(agent.core.jvmti, bytes)?)?;
     }
     let types = agent.counting.program_kinds.types_address();
     let program_events = find_class(classes, PROGRAM_EVENTS)?;
@@ -87,12 +90,20 @@ pub fn define_boot_variant(agent: &Agent, env: JniEnvironment) -> Option<()> {
 }
 
 /// Defines one helper class that needs no other, in a VM without helper classes.
-pub fn define_class_alone(env: JniEnvironment, name: &CStr) -> Option<jclass> {
+pub fn define_class_alone(jvmti: Jvmti, env: JniEnvironment, name: &CStr) -> Option<jclass> {
     let index = NAMES.iter().position(|known| *known == name)?;
     let bytes = variant_bytes(HelperVariant::default())?
         .get(index)
         .copied()?;
-    env.define_boot_class(name, bytes)
+    env.define_boot_class(name, &adapt_to_jdk(jvmti, bytes)?)
+}
+
+/// The bytes of a helper class with the names of the present JDK.
+fn adapt_to_jdk(jvmti: Jvmti, bytes: &[u8]) -> Option<Cow<'_, [u8]>> {
+    match older_names(jvmti.java_version().ok()?) {
+        [] => Some(Cow::Borrowed(bytes)),
+        names => rename_texts(bytes, names).ok().map(Cow::Owned),
+    }
 }
 
 /// The helper classes as global references, which are never deleted.
@@ -151,7 +162,11 @@ pub fn redefine_live_variant(
     ];
     let bytes = variant_bytes(select_variant(&agent.core.options))?;
     let bytes = fill_addresses(bytes, addresses)?;
-    let new: Vec<_> = classes.into_iter().zip(&bytes).collect();
+    let adapted: Vec<_> = bytes
+        .iter()
+        .map(|bytes| adapt_to_jdk(agent.core.jvmti, bytes).map(Cow::into_owned))
+        .collect::<Option<_>>()?;
+    let new: Vec<_> = classes.into_iter().zip(&adapted).collect();
     agent
         .counters
         .coverage

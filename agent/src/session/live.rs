@@ -174,9 +174,15 @@ fn hide_inherited_helpers(env: JniEnvironment) -> Option<()> {
     .map(|name| env.find_class(name));
     let (reflection, set, object, string) = (reflection?, set?, object?, string?);
     let of = env.static_method_id(set, c"of", c"([Ljava/lang/Object;)Ljava/util/Set;")?;
-    let register = c"registerMethodsToFilter";
-    let register =
-        env.static_method_id(reflection, register, c"(Ljava/lang/Class;Ljava/util/Set;)V")?;
+    let find_register = |descriptor| {
+        let found = env.static_method_id(reflection, c"registerMethodsToFilter", descriptor);
+        env.clear_exception();
+        found
+    };
+    let takes_set = find_register(c"(Ljava/lang/Class;Ljava/util/Set;)V");
+    // JDK 11.
+    let takes_array = || find_register(c"(Ljava/lang/Class;[Ljava/lang/String;)V");
+    let register = takes_set.or_else(takes_array)?;
     let names: BTreeSet<String> = inherited_methods(cfg!(feature = "lab"))
         .iter()
         .map(|method| format!("{}{}", method.prefix, method.helper.name))
@@ -188,10 +194,11 @@ fn hide_inherited_helpers(env: JniEnvironment) -> Option<()> {
         env.delete_local(name);
     }
     let all = env.call_static_object(set, of, &[jvalue { l: array }])?;
+    let hidden = if takes_set.is_some() { all } else { array };
     env.call_void(
         reflection,
         register,
-        &[jvalue { l: object }, jvalue { l: all }],
+        &[jvalue { l: object }, jvalue { l: hidden }],
     );
     for one in [reflection, set, object, string, array, all] {
         env.delete_local(one);

@@ -128,7 +128,7 @@ fn prepare_hooks(agent: &Agent, env: JniEnvironment) -> Result<(), String> {
     added.map_err(unsupported_message("hooks in loaded classes"))?;
     let known = env.find_class(HELPER);
     env.clear_exception();
-    let class = known.or_else(|| helper_class::define_class_alone(env, HELPER));
+    let class = known.or_else(|| helper_class::define_class_alone(agent.core.jvmti, env, HELPER));
     let Some(class) = class else {
         env.clear_exception();
         return Err("the class of the hooks could not be defined".into());

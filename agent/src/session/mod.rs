@@ -17,7 +17,7 @@ pub mod control;
 mod control_socket;
 pub mod delay;
 mod dump;
-mod event_totals;
+pub mod event_totals;
 pub mod file_watch;
 pub mod finish;
 pub mod guard;
@@ -33,7 +33,7 @@ mod old_hooks_tests;
 pub mod push;
 mod repeated_start;
 pub mod start;
-mod status;
+pub mod status;
 mod vm_support;
 
 pub use agent::Agent;

@@ -5,18 +5,20 @@ use lucce_jvmti::{JvmError, Jvmti};
 
 use crate::options::AgentOptions;
 
-/// The helper class is compiled for this version. The behavior of older VMs was not examined.
-const OLDEST: u32 = 17;
-
 /// Checks the VM's Java version.
 ///
 /// # Errors
-/// The version is too old.
+/// The agent does not know the JDK's names and what its VM does.
 pub fn check_jdk_supported(jvmti: Jvmti) -> Result<(), String> {
-    match jvmti.java_version().map_err(unsupported_message("JVMTI"))? {
-        OLDEST.. => Ok(()),
-        feature => Err(format!(
-            "this is JDK {feature}, and lucce needs {OLDEST} or later"
+    check_feature_supported(jvmti.java_version().map_err(unsupported_message("JVMTI"))?)
+}
+
+/// The names of JDK 11 changed in JDK 12 to 16, which were not examined.
+fn check_feature_supported(feature: u32) -> Result<(), String> {
+    match feature {
+        11 | 17.. => Ok(()),
+        _ => Err(format!(
+            "this is JDK {feature}, and lucce needs 11, or 17 or later"
         )),
     }
 }
@@ -75,6 +77,18 @@ pub fn unsupported_message(what: &'static str) -> impl Fn(JvmError) -> String {
 #[cfg(test)]
 mod vm_support_tests {
     use super::*;
+
+    #[test]
+    fn jdks_with_unknown_names_are_refused() {
+        let refused = [8, 10, 12, 16].map(|feature| check_feature_supported(feature).unwrap_err());
+        assert_eq!(
+            refused[3],
+            "this is JDK 16, and lucce needs 11, or 17 or later"
+        );
+        for feature in TESTED_JDKS.into_iter().chain([18, 26]) {
+            assert_eq!(check_feature_supported(feature), Ok(()));
+        }
+    }
 
     #[test]
     fn jdks_that_were_not_tried_are_compared() {

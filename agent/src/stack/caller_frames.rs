@@ -6,7 +6,8 @@ use crate::memory::slots::Slot;
 use crate::registry::CodeRegistry;
 use crate::stack::StackParts;
 use crate::stack::frames::{MethodKind, ResolvedFrame};
-use crate::thread::{ThreadState, VmEntry};
+use crate::stack::slot_runs::{DeferredEntry, count_deferrable, split_runs};
+use crate::thread::{ThreadState, VmEntry, VmEntryMode};
 
 /// The position of a frame, as the VM reports it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -41,10 +42,16 @@ impl VmFramePosition {
 pub struct CallerFrames {
     /// The slot above that of the innermost frame with a slot.
     pub slot: Slot,
+    /// The first slot that is free for a frame above: `slot`, or a slot above a deferred VM entry.
+    pub free: Slot,
     /// The position of that frame, if there is one.
     pub innermost: Option<VmFramePosition>,
     /// The positions of the frames above it, which have no slot; outermost first.
     pub missing: Vec<VmFramePosition>,
+    /// The number of innermost `missing` frames that get slots from `free` on. The others are below a deferred VM entry.
+    pub unfilled: usize,
+    /// Deferred VM entries below, outermost first.
+    pub deferred: Vec<DeferredEntry>,
     /// Slots below that hold no site, with the positions of their frames: see `vm_entry::repair_slots`.
     pub slots_without_site: Vec<(Slot, VmFramePosition)>,
     /// Every frame that traces show is in the code registry, and the frames below have slots.
@@ -71,8 +78,11 @@ impl CallerFrames {
     pub fn without_slots(state: &ThreadState, positions: Vec<VmFramePosition>) -> CallerFrames {
         CallerFrames {
             slot: state.first_slot(),
+            free: state.first_slot(),
             innermost: None,
+            unfilled: positions.len(),
             missing: positions,
+            deferred: Vec::new(),
             slots_without_site: Vec::new(),
             is_complete: true,
         }
@@ -85,7 +95,7 @@ impl CallerFrames {
         (pointer, slotless): (Slot, bool),
         site_for: &mut SiteFor<'_>,
     ) -> Slot {
-        let next = self.slot.up_by(self.missing.len());
+        let next = self.next_slot();
         let pointer = pointer_before(state, next, pointer);
         state.forget_ended_entries(self.slot, next);
         let changed = self.correct_innermost(site_for);
@@ -96,12 +106,22 @@ impl CallerFrames {
             pointer,
             changed_site: changed,
             slotless,
+            mode: VmEntryMode::Immediate,
         });
         slot
     }
 
-    /// Writes the innermost frame's site to its slot. Returns the slot and its old site. `None`: the site was right.
+    /// The slot of the next callee, above slots for the frames that have none.
+    pub fn next_slot(&self) -> Slot {
+        self.free.up_by(self.unfilled)
+    }
+
+    /// Writes the innermost frame's site to its slot. Returns the slot and its old site. `None`: the site was right, or a
+    /// deferred VM entry is above.
     fn correct_innermost(&self, site_for: &mut SiteFor<'_>) -> Option<(Slot, SiteId)> {
+        if self.free != self.slot {
+            return None;
+        }
         let below = self.slot.below();
         let before = below.site();
         let site = site_for(self.innermost?, before)?;
@@ -127,8 +147,9 @@ impl CallerFrames {
 
     /// Gives slots to the frames that have none, and returns the next slot.
     pub fn fill_missing(&self, site_for: &mut SiteFor<'_>) -> Slot {
-        let mut slot = self.slot;
-        for missing in &self.missing {
+        let mut slot = self.free;
+        let below = self.missing.len().saturating_sub(self.unfilled);
+        for missing in self.missing.iter().skip(below) {
             // The old content belongs to another frame.
             slot.write_site(site_for(*missing, NO_SITE).unwrap_or(NO_SITE));
             slot = slot.above();
@@ -156,8 +177,11 @@ pub fn callers_at_call(
     let is_there = caller.has_slot() && position.matches_site(registry, pointer.below().site());
     is_there.then(|| CallerFrames {
         slot: pointer,
+        free: pointer,
         innermost: Some(position),
         missing: Vec::new(),
+        unfilled: 0,
+        deferred: Vec::new(),
         slots_without_site: Vec::new(),
         is_complete: true,
     })
@@ -177,6 +201,7 @@ pub fn callers_at_native_call(
     let callers = is_announced.then(|| callers_at_call(registry, caller, pointer))??;
     Some(CallerFrames {
         missing: vec![native_at],
+        unfilled: 1,
         ..callers
     })
 }
@@ -188,47 +213,69 @@ pub fn match_callers(
     state: &ThreadState,
     frames: &[ResolvedFrame],
 ) -> Option<CallerFrames> {
-    let shown = shown_frames(frames);
-    let whole = are_known(frames);
-    let Some(innermost) = shown.iter().rposition(|(_, frame)| frame.has_slot()) else {
-        return Some(CallerFrames {
-            is_complete: whole,
-            ..CallerFrames::without_slots(state, frame_positions(&shown))
-        });
+    match_outer_callers(registry, state, frames, 0)
+}
+
+/// Like [`match_callers`], if further frames are above `frames`; `inner` of them are deferrable VM entries.
+pub fn match_outer_callers(
+    registry: &CodeRegistry,
+    state: &ThreadState,
+    frames: &[ResolvedFrame],
+    inner: usize,
+) -> Option<CallerFrames> {
+    let mut callers = CallerFrames {
+        is_complete: are_known(frames),
+        ..CallerFrames::without_slots(state, Vec::new())
     };
-    let (below, above) = shown.split_at(innermost);
-    let MatchedSlots {
-        slot,
-        slots_without_site: bare,
-        has_gaps: gaps,
-    } = match_slots(registry, below, state.first_slot())?;
-    let (own, above) = above.split_first()?;
-    Some(CallerFrames {
-        slot: slot.above(),
-        innermost: Some(VmFramePosition::from_frame(own.0, own.1)),
-        missing: frame_positions(above),
-        slots_without_site: bare,
-        is_complete: whole && !gaps,
-    })
+    for run in split_runs(state, frames, inner)? {
+        callers.deferred.extend(run.entry);
+        let Some(innermost) = run.frames.iter().rposition(|(_, frame)| frame.has_slot()) else {
+            callers.free = run.first;
+            callers.unfilled = run.frames.len();
+            callers.missing.extend(frame_positions(&run.frames));
+            continue;
+        };
+        let (below, above) = run.frames.split_at(innermost);
+        let matched = match_slots(registry, below, run.first)?;
+        let (own, above) = above.split_first()?;
+        callers.slot = matched.slot.above();
+        callers.free = callers.slot;
+        callers.innermost = Some(VmFramePosition::from_frame(own.0, own.1));
+        callers.missing = frame_positions(above);
+        callers.unfilled = above.len();
+        callers
+            .slots_without_site
+            .extend(matched.slots_without_site);
+        callers.is_complete &= !matched.has_gaps;
+    }
+    Some(callers)
 }
 
 /// Like [`match_callers`], but handles errors that the VM makes. The VM enters their constructors without a request
 /// for a slot, so the slots from there on do not belong to their frames. Slots below do, and each frame above is one
-/// transition more.
+/// transition more. `inner`: as in [`match_outer_callers`].
 pub fn match_all_callers(
     registry: &CodeRegistry,
     state: &ThreadState,
     frames: &[ResolvedFrame],
+    inner: usize,
 ) -> Option<CallerFrames> {
-    if let Some(all) = match_callers(registry, state, frames).filter(|all| all.is_complete) {
+    if let Some(all) =
+        match_outer_callers(registry, state, frames, inner).filter(|all| all.is_complete)
+    {
         return Some(all);
     }
     let outermost = frames.iter().rposition(is_error_constructor)?;
     let (entered, below) = frames.split_at(outermost + 1);
-    let mut callers = match_callers(registry, state, below)?;
+    let inner = inner + count_deferrable(entered);
+    let mut callers = match_outer_callers(registry, state, below, inner)?;
+    let positions = frame_positions(&shown_frames(entered));
+    callers.unfilled += positions.len();
+    callers.missing.extend(positions);
     callers
-        .missing
-        .extend(frame_positions(&shown_frames(entered)));
+        .deferred
+        .iter_mut()
+        .for_each(|entry| entry.caller += entered.len());
     callers.is_complete &= are_known(entered);
     Some(callers)
 }

@@ -47,6 +47,9 @@ fn pointer_at_entry(
     (mut walk, pointer): (StackWalk<'_>, Slot),
 ) -> Option<Slot> {
     let innermost = walk.next()?;
+    if innermost.is_deferrable_entry() && !walk.is_in_helper() {
+        return state.pop_deferrable_entry().map(|entry| entry.pointer);
+    }
     if walk.is_in_helper() || !moves_pointer(&innermost) {
         return None;
     }
@@ -56,7 +59,7 @@ fn pointer_at_entry(
         let loss = EntryLoss::from_callee_frames(&below);
         return Some(vm_entry::lose_callee(agent, state, pointer, &loss));
     };
-    let slot = callers.slot.up_by(callers.missing.len());
+    let slot = callers.next_slot();
     let needs_vm_entry = innermost.method.is_entered_by_vm() && innermost.has_slot();
     Some(match needs_vm_entry {
         true => vm_entry::leave_frame(state, slot),

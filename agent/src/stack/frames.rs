@@ -51,6 +51,9 @@ pub struct ResolvedMethod {
     /// For a VM-entered method: the first location at which a frame has its slot, behind the entry hook. That hook
     /// asks the VM.
     vm: Option<i64>,
+    /// For a method whose VM entries are deferred: the first location behind the entry hook, and that of the inserted
+    /// handler's `athrow`, at which the entry has ended.
+    deferred: Option<(i64, i64)>,
     /// The method is synchronized and uses the slot that its caller names.
     entered_with_lock: bool,
     /// A native method; its instrumented callers determine where its slot would be.
@@ -115,7 +118,7 @@ impl ResolvedMethod {
     }
 
     /// The class and its count. Methods with equal keys are current together, or stale together.
-    pub fn version_key(&self) -> Option<(usize, i32)> {
+    fn version_key(&self) -> Option<(usize, i32)> {
         match &self.version {
             MethodVersion::Counted { class, count, .. } => {
                 Some((Arc::as_ptr(class).addr(), *count))
@@ -170,6 +173,37 @@ impl ResolvedMethod {
     }
 }
 
+/// The last few versions found to be current in one walk, whose counts are not read again: stacks alternate between a few classes.
+#[derive(Default)]
+pub struct CheckedVersions {
+    keys: [Option<(usize, i32)>; 8],
+    next: usize,
+}
+
+impl CheckedVersions {
+    /// As [`ResolvedMethod::is_current`].
+    pub fn is_current(
+        &mut self,
+        env: JniEnvironment,
+        method: &ResolvedMethod,
+        can_watch: bool,
+    ) -> bool {
+        let key = method.version_key();
+        if key.is_some() && self.keys.contains(&key) {
+            return true;
+        }
+        let is_current = method.is_current(env, can_watch);
+        if is_current
+            && key.is_some()
+            && let Some(place) = self.keys.get_mut(self.next)
+        {
+            *place = key;
+            self.next = (self.next + 1) % self.keys.len();
+        }
+        is_current
+    }
+}
+
 /// The line of a location, found like in HotSpot: the first entry that starts there, else the last entry of the
 /// nearest start below. `lines` is sorted by location; entries of one location stay in the VM's order.
 pub fn line_at(lines: &[(i64, i32)], location: i64) -> i32 {
@@ -186,6 +220,23 @@ pub fn line_at(lines: &[(i64, i32)], location: i64) -> i32 {
 
 #[cfg(test)]
 impl ResolvedMethod {
+    /// As a method whose VM entries are deferred, from this location on.
+    pub fn into_deferrable(self, from: i64) -> ResolvedMethod {
+        ResolvedMethod {
+            deferred: Some((from, i64::MAX)),
+            ..self
+        }
+    }
+
+    /// As a method out of scope, which no trace shows.
+    pub fn into_hidden(self) -> ResolvedMethod {
+        ResolvedMethod {
+            kind: MethodKind::Hidden,
+            slot: false,
+            ..self
+        }
+    }
+
     /// A method whose frames have a slot or not, with a line for each location.
     pub fn new_simulated(method: MethodId, slot: bool, lines: Vec<(i64, i32)>) -> ResolvedMethod {
         ResolvedMethod {
@@ -194,6 +245,7 @@ impl ResolvedMethod {
             native: false,
             slot,
             vm: None,
+            deferred: None,
             entered_with_lock: false,
             located_by_caller: false,
             restores: false,
@@ -257,7 +309,7 @@ impl FrameCache {
         self.resolutions.load(Ordering::Acquire)
     }
 
-    /// Resolves the frames `found`, without the frames of helper classes.
+    /// Resolves the frames of one walk, helper frames included. Reads the count of a class once for most of its frames.
     pub fn resolve_all(
         &self,
         agent: StackParts<'_>,
@@ -267,10 +319,12 @@ impl FrameCache {
         let read = || self.methods.read();
         let mut frames = Vec::with_capacity(infos.len());
         let can_watch = can_watch(agent, env);
+        let mut checked = CheckedVersions::default();
         let mut map = read();
         for info in infos {
             let cached = map.get(info.method);
-            let method = match cached.filter(|cached| cached.is_current(env, can_watch)) {
+            let cached = cached.filter(|cached| checked.is_current(env, cached, can_watch));
+            let method = match cached {
                 Some(cached) => Arc::clone(cached),
                 None => {
                     drop(map);
@@ -279,10 +333,8 @@ impl FrameCache {
                     new
                 }
             };
-            if method.kind != MethodKind::Helper {
-                let location = info.location;
-                frames.push(ResolvedFrame { method, location });
-            }
+            let location = info.location;
+            frames.push(ResolvedFrame { method, location });
         }
         frames
     }
@@ -395,6 +447,7 @@ fn resolve_uncached(
         native: agent.core.jvmti.is_native(method),
         slot: false,
         vm: None,
+        deferred: None,
         entered_with_lock: false,
         located_by_caller: false,
         restores: false,
@@ -455,6 +508,7 @@ fn fill_method(
     read_lines(agent, env, method, (class, name), resolved);
     if !is_in_scope(agent.core, id, name) {
         resolved.kind = MethodKind::Hidden;
+        resolved.deferred = find_deferred_entry(agent, method, class);
         return None;
     }
     let is_known = || {
@@ -477,9 +531,12 @@ fn fill_method(
         }
     }
     let registry = agent.core.registry();
-    let class = registry.find_class_id(id, name)?;
-    let registered =
-        registry.find_method(registry.class(class)?, &resolved.method_name, &descriptor);
+    let class_id = registry.find_class_id(id, name)?;
+    let registered = registry.find_method(
+        registry.class(class_id)?,
+        &resolved.method_name,
+        &descriptor,
+    );
     drop(registry);
     let id = match registered {
         Some(id) => id,
@@ -487,8 +544,8 @@ fn fill_method(
             let method_name = (&*resolved.method_name, &*descriptor);
             let access = agent.core.jvmti.method_modifiers(method);
             let cache = &agent.stack.frames;
-            cache.added_method(class, method_name, || {
-                late_classes::add_method(agent, class, method_name, access)
+            cache.added_method(class_id, method_name, || {
+                late_classes::add_method(agent, class_id, method_name, access)
             })?
         }
     };
@@ -511,6 +568,7 @@ fn fill_method(
     drop(registry);
     if vm {
         resolved.vm = Some(location_behind_entry(agent, method));
+        resolved.deferred = find_deferred_entry(agent, method, class);
         if resolved.method_name != "<init>" {
             resolved.unwind = find_unwind_handler(agent, method);
         }
@@ -567,6 +625,28 @@ fn location_behind_entry(agent: StackParts<'_>, method: jmethodID) -> i64 {
     i64::from(first.unwrap_or(0)) + CALL
 }
 
+/// The location after the entry hook of a method whose VM entries are deferred, and that of the inserted handler's
+/// `athrow`. `None`: it has no such hook.
+fn find_deferred_entry(
+    agent: StackParts<'_>,
+    method: jmethodID,
+    class: jobject,
+) -> Option<(i64, i64)> {
+    const INVOKESTATIC: u8 = 0xb8;
+    if !agent.defers_entries() || agent.core.jvmti.is_native(method) {
+        return None;
+    }
+    let code = agent.core.jvmti.method_bytecodes(method);
+    // Most methods begin otherwise. The constants are those of the current class.
+    if code.first() != Some(&INVOKESTATIC) || agent.core.jvmti.is_obsolete(method) {
+        return None;
+    }
+    let (count, pool) = agent.core.jvmti.constant_pool(class)?;
+    let from = lucce_instrument::deferred_entry_end(&code, count, &pool)?;
+    let (_, ended) = find_unwind_handler(agent, method)?;
+    Some((i64::from(from), ended))
+}
+
 /// The inserted handler: the last instructions of a VM-entered method, `lload N; invokestatic exitVm; athrow`.
 fn find_unwind_handler(agent: StackParts<'_>, method: jmethodID) -> Option<(i64, i64)> {
     let code = agent.core.jvmti.method_bytecodes(method);
@@ -591,6 +671,13 @@ impl ResolvedFrame {
     /// Whether a slot belongs to this frame.
     pub fn has_slot(&self) -> bool {
         self.method.slot && self.method.vm.is_none_or(|from| self.location >= from)
+    }
+
+    /// Whether this is a VM entry of a method whose entries are deferred.
+    pub fn is_deferrable_entry(&self) -> bool {
+        self.method
+            .deferred
+            .is_some_and(|(from, ended)| self.location >= from && self.location != ended)
     }
 
     pub fn line_number(&self) -> i32 {
@@ -744,13 +831,14 @@ impl<'a> StackWalk<'a> {
     fn resolve_more(&mut self) {
         let piece = self.read_piece();
         let cache = &self.agent.stack.frames;
-        if let (true, Some(innermost)) = (self.depth == piece.len(), piece.first()) {
-            let innermost = cache.resolve_method(self.agent, self.env, innermost.method);
-            self.in_helper = innermost.kind == MethodKind::Helper;
+        let mut frames = cache.resolve_all(self.agent, self.env, &piece);
+        if let (true, Some(innermost)) = (self.depth == piece.len(), frames.first()) {
+            self.in_helper = innermost.method.kind == MethodKind::Helper;
             self.creates_for_program =
-                self.in_helper && innermost.method_name == NEW_BYTES_FOR.name;
+                self.in_helper && innermost.method.method_name == NEW_BYTES_FOR.name;
         }
-        self.frames = cache.resolve_all(self.agent, self.env, &piece).into_iter();
+        frames.retain(|frame| frame.method.kind != MethodKind::Helper);
+        self.frames = frames.into_iter();
     }
 }
 

@@ -74,7 +74,8 @@ pub fn prove_callers(
     }
     let mut known = Vec::with_capacity(frames.len());
     for frame in frames {
-        if is_error_constructor(frame) {
+        // Slots below a deferred VM entry are not directly below those above.
+        if is_error_constructor(frame) || frame.is_deferrable_entry() {
             return None;
         }
         match frame.method.kind {
@@ -102,8 +103,11 @@ pub fn prove_callers(
     let index = find_unique(below.len(), pointer.frames_above(first), fits)?;
     Some(CallerFrames {
         slot: first.up_by(index + 1),
+        free: first.up_by(index + 1),
         innermost: Some(frame_position(own)),
         missing: above.iter().rev().map(frame_position).collect(),
+        unfilled: above.len(),
+        deferred: Vec::new(),
         slots_without_site: Vec::new(),
         is_complete: true,
     })

@@ -2,9 +2,10 @@
 //!
 //! ```text
 //! event, VM entry ─► frames: the VM's frames, resolved by the registry
+//!                      ├─► deferred_entries: nothing is asked until a look-up needs the caller
 //!                      ├─► innermost_frames, vm_entry_sites: a few frames prove the slot
 //!                      └─► vm_entry: all frames are matched with all slots
-//! slot, site      ─► current_location ─► contexts ─► number
+//! slot, site      ─► current_location ─► caller_location ─► contexts ─► number
 //! number          ─► trace: frames for the program; verify: comparison with the VM's trace
 //! ```
 //!
@@ -13,12 +14,16 @@
 
 pub mod assembly;
 pub mod caller_frames;
+pub mod caller_location;
 pub mod class_versions;
 mod context_memo;
 pub mod context_scopes;
 pub mod contexts;
 pub mod continuations;
 pub mod current_location;
+pub mod deferred_entries;
+#[cfg(test)]
+mod deferred_entries_tests;
 pub mod entry_loss;
 pub mod forced_frame_end;
 pub mod frames;
@@ -28,6 +33,7 @@ pub mod marker_frames;
 pub mod monitor_location;
 #[cfg(test)]
 mod simulated_thread;
+mod slot_runs;
 pub mod tasks;
 pub mod throwable_trace;
 pub mod trace;
@@ -37,6 +43,8 @@ pub mod verified_traces;
 pub mod verify;
 pub mod vm_entry;
 pub mod vm_entry_sites;
+
+use lucce_instrument::kinds::ALLOC;
 
 use crate::core::AgentCore;
 use crate::thread::{CounterStore, ThreadParts};
@@ -67,6 +75,15 @@ impl<'a> StackParts<'a> {
             core: self.core,
             counters: self.counters,
         }
+    }
+
+    /// Whether hooks defer VM entries. Where every allocation counts, most entries need their caller at once, and a few frames
+    /// prove it then.
+    pub fn defers_entries(self) -> bool {
+        let tracking = &self.counters.tracking;
+        let options = &self.core.options;
+        let is_frequent = options.kinds_in_code().contains(&ALLOC);
+        tracking.is_lazy() && !tracking.records_calls() && (options.is_partial() || !is_frequent)
     }
 }
 

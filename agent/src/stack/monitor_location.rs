@@ -24,7 +24,7 @@ use lucce_instrument::kinds::LOCK;
 use crate::core::EventLocation;
 use crate::memory::slots::Slot;
 use crate::stack::StackParts;
-use crate::stack::current_location;
+use crate::stack::caller_location;
 use crate::thread::ThreadState;
 use crate::thread::carrier;
 use lucce_jvmti::JniEnvironment;
@@ -105,7 +105,7 @@ fn prove_location(
     let in_method = agent.core.method_of_site.get(site.0) == known.id.0;
     (in_method && state.owns_slot(slot)).then_some(())?;
     Some(EventLocation {
-        context: current_location::slot_context(agent, state, slot, known.id)?,
+        context: caller_location::slot_context(agent, state, slot, known.id)?,
         site,
         method: known.id,
     })

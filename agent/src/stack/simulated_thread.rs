@@ -417,7 +417,7 @@ fn frames_of_an_error_that_the_vm_makes_have_callers() {
     }
     let traced = |thread: &SimulatedThread| {
         let frames = thread.innermost_frames(usize::MAX);
-        let all = caller_frames::match_all_callers(&thread.registry, &thread.state, &frames);
+        let all = caller_frames::match_all_callers(&thread.registry, &thread.state, &frames, 0);
         all.map(|all| (all.slot, all.innermost, all.missing, all.is_complete))
     };
     assert!(traced(&thread).is_none(), "no frame is an error's");

@@ -29,7 +29,7 @@ use lucce_callgraph::{ContextFrame, ContextId, MethodId, SiteId};
 
 use crate::memory::counter::increment_counter;
 use crate::memory::locks::WatchedMutex;
-use crate::memory::slots::{LOST, Slot};
+use crate::memory::slots::{LOST, Slot, VM_ENTRY};
 use crate::stack::StackParts;
 use crate::stack::marker_frames::{MarkerFrame, unknown_caller};
 use crate::thread::ThreadState;
@@ -443,7 +443,7 @@ fn first_frame_slot(state: &ThreadState, slot: Slot) -> Option<Slot> {
     while state.owns_slot(at) {
         let below = at.below();
         match below.site() {
-            SiteId(0 | LOST) => return None,
+            SiteId(0 | LOST | VM_ENTRY) => return None,
             SiteId::ENTRY => return Some(at),
             _ => at = below,
         }

@@ -94,7 +94,7 @@ fn enter_stopped_frame(
 
 /// The slot of the innermost frame. A frame that traces do not show shares the slot of its callee.
 fn own_slot(callers: &CallerFrames, innermost: &ResolvedFrame) -> Slot {
-    let next = callers.slot.up_by(callers.missing.len());
+    let next = callers.next_slot();
     match innermost.method.id() {
         Some(_) => next.below(),
         None => next,

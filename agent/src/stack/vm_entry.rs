@@ -16,6 +16,7 @@ use std::sync::Arc;
 
 use lucce_callgraph::{ContextId, MethodId, SiteId};
 
+use crate::core::EventLocation;
 use crate::memory::counter::increment_counter;
 use crate::memory::slots::{LOST, Slot};
 use crate::stack::StackParts;
@@ -27,8 +28,8 @@ use crate::stack::entry_loss::{EntryLoss, LossReason};
 use crate::stack::frames::{MethodKind, PIECE, ResolvedFrame, StackWalk};
 use crate::stack::innermost_frames::WalkedFrames;
 use crate::stack::vm_entry_sites::VmEntrySite;
-use crate::stack::{context_scopes, contexts, current_location, innermost_frames};
-use crate::thread::{ThreadState, VmEntry};
+use crate::stack::{caller_location, context_scopes, contexts, innermost_frames};
+use crate::thread::{ThreadState, VmEntry, VmEntryMode};
 use lucce_jvmti::JniEnvironment;
 
 /// Finds the slot of a frame that the VM has entered. `pointer`: the thread's pointer at the entry. The innermost
@@ -207,6 +208,7 @@ fn enter_unlocated(
         // The memo belongs to this entry alone.
         changed_site: Some((pointer, SiteId(LOST))),
         slotless: false,
+        mode: VmEntryMode::Immediate,
     });
     slot
 }
@@ -236,11 +238,26 @@ fn context_by_frames(
     state: &ThreadState,
     loss: &EntryLoss<'_>,
 ) -> Option<(MethodId, ContextId)> {
-    if loss.reason != LossReason::OtherSlot || !agent.counters.tracking.is_lazy() {
+    if loss.reason != LossReason::OtherSlot {
         return None;
     }
     let method = loss.entered.first()?.method.id()?;
-    let positions = frame_positions(&shown_frames(loss.callers));
+    let caller = locate_by_frames(agent, state, loss.callers)?;
+    let context = contexts::step_context(agent, state, caller, method)?;
+    Some((method, ContextId(context)))
+}
+
+/// The location of the innermost of `frames`, computed step by step along all of them. `frames`: innermost first, and
+/// all known. `None`: the context of a frame comes from another thread, or no number is left.
+pub fn locate_by_frames(
+    agent: StackParts<'_>,
+    state: &ThreadState,
+    frames: &[ResolvedFrame],
+) -> Option<EventLocation> {
+    if !agent.counters.tracking.is_lazy() {
+        return None;
+    }
+    let positions = frame_positions(&shown_frames(frames));
     let registry = agent.core.registry();
     if positions
         .iter()
@@ -249,13 +266,7 @@ fn context_by_frames(
         return None;
     }
     drop(registry);
-    let caller = current_location::locate_by_callers(
-        agent,
-        state,
-        &CallerFrames::without_slots(state, positions),
-    )?;
-    let context = contexts::step_context(agent, state, caller, method)?;
-    Some((method, ContextId(context)))
+    caller_location::locate_by_callers(agent, state, &CallerFrames::without_slots(state, positions))
 }
 
 /// The slot of the next callee of code without hooks.

@@ -115,6 +115,18 @@ pub struct VmEntry {
     pub changed_site: Option<(Slot, SiteId)>,
     /// The frame has no slot. Then `slot` belongs to its callee.
     pub slotless: bool,
+    pub mode: VmEntryMode,
+}
+
+/// When the VM is asked for the caller of a VM entry.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum VmEntryMode {
+    /// At the entry.
+    Immediate,
+    /// At the entry, because there was no room to defer it.
+    Undeferred,
+    /// When a context is needed: see `stack::deferred_entries`.
+    Deferred,
 }
 
 /// A task that a thread runs under the tags of its submitter.
@@ -310,8 +322,49 @@ impl ThreadState {
     /// The pointer from before the innermost VM entry with this slot. That entry may have ended without a report.
     pub fn pointer_before_entry(&self, slot: Slot) -> Option<Slot> {
         let upcalls = self.vm_entries.borrow();
-        let entry = upcalls.iter().rfind(|entry| entry.slot == slot);
+        // A deferred entry above the same slot is still there: it ends with a report.
+        let entry = upcalls
+            .iter()
+            .rfind(|entry| entry.slot == slot && entry.mode != VmEntryMode::Deferred);
         entry.map(|entry| entry.pointer)
+    }
+
+    /// Adds a deferred VM entry. Entries above `entry.pointer` have ended without a report.
+    pub fn push_deferred_entry(&self, entry: VmEntry) {
+        let mut entries = self.vm_entries.borrow_mut();
+        while entries.last().is_some_and(|last| last.slot > entry.pointer) {
+            entries.pop();
+        }
+        entries.push(entry);
+    }
+
+    /// Records that the innermost VM entry is of a method whose entries are deferred otherwise.
+    pub fn set_innermost_undeferred(&self) {
+        if let Some(entry) = self.vm_entries.borrow_mut().last_mut() {
+            entry.mode = VmEntryMode::Undeferred;
+        }
+    }
+
+    /// The entries of methods whose entries are deferred, outermost first: the slots of deferred ones.
+    pub fn deferrable_entries(&self) -> Vec<Option<Slot>> {
+        let entries = self.vm_entries.borrow();
+        let entries = entries.iter().filter_map(|entry| match entry.mode {
+            VmEntryMode::Immediate => None,
+            VmEntryMode::Undeferred => Some(None),
+            VmEntryMode::Deferred => Some(Some(entry.slot)),
+        });
+        entries.collect()
+    }
+
+    /// Removes the innermost entry of a method whose entries are deferred, and the entries above it.
+    pub fn pop_deferrable_entry(&self) -> Option<VmEntry> {
+        let mut entries = self.vm_entries.borrow_mut();
+        let index = entries
+            .iter()
+            .rposition(|entry| entry.mode != VmEntryMode::Immediate)?;
+        let entry = entries[index];
+        entries.truncate(index);
+        Some(entry)
     }
 
     /// Forgets VM entries that ended without a report. The VM enters a frame with slot `new` now, and the innermost
@@ -436,6 +489,7 @@ mod thread_tests {
                 pointer: slot.below(),
                 changed_site: None,
                 slotless: false,
+                mode: VmEntryMode::Immediate,
             });
         }
         // The innermost entry never reported its end.
@@ -457,6 +511,7 @@ mod thread_tests {
             pointer: at(pointer),
             changed_site: None,
             slotless,
+            mode: VmEntryMode::Immediate,
         };
         // An exception ended a frame with a slot. Two frames without a slot follow, one within the other.
         state.push_entry(entry(1, false));

@@ -3,8 +3,12 @@
 
 use lucce_decoder::{StackFrame, StackTrace};
 
-/// The classes that take context ids for `%lucce`.
-const CONVERTERS: [&str; 2] = ["io.lucce.logback.Lucce", "io.lucce.log4j2.Lucce"];
+/// The classes that take context ids for `%lucce` and for the MDC.
+const CONVERTERS: [&str; 3] = [
+    "io.lucce.logback.Lucce",
+    "io.lucce.log4j2.Lucce",
+    "io.lucce.slf4j.Lucce",
+];
 
 const LIBRARIES: [&str; 5] = [
     "ch.qos.logback.",

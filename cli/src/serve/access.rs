@@ -13,7 +13,12 @@ use super::http::PageRequest;
 pub struct PageAccess {
     port: u16,
     secret: String,
+    /// The token of clients that read `/metrics`; `None`: this path needs the secret, as the others do.
+    metrics_token: Option<String>,
 }
+
+/// The path of the figures for Prometheus.
+const METRICS: &str = "metrics";
 
 /// The decision on a request.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -23,6 +28,8 @@ pub enum AccessDecision {
     Data {
         after: u64,
     },
+    /// The figures for Prometheus.
+    Metrics,
     /// Redirects to the page's address.
     Redirect(String),
     Refused(&'static str),
@@ -32,13 +39,17 @@ pub enum AccessDecision {
 }
 
 impl PageAccess {
-    /// Creates a new secret for the server at this address.
-    pub fn new(address: SocketAddr) -> io::Result<PageAccess> {
+    /// Creates a new secret for the server at this address. `metrics_token`: what clients of `/metrics` send in place of it.
+    pub fn new(address: SocketAddr, metrics_token: Option<String>) -> io::Result<PageAccess> {
         let mut bits = [0_u8; 16];
         File::open("/dev/urandom")?.read_exact(&mut bits)?;
         let secret = format!("{:032x}", u128::from_ne_bytes(bits));
         let port = address.port();
-        Ok(PageAccess { port, secret })
+        Ok(PageAccess {
+            port,
+            secret,
+            metrics_token,
+        })
     }
 
     /// The address that the user opens.
@@ -59,6 +70,15 @@ impl PageAccess {
         }
         let target = request.target.strip_prefix('/').unwrap_or_default();
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
+        if path == METRICS
+            && let Some(token) = &self.metrics_token
+        {
+            return match (has_token(request, token), request.method.as_str()) {
+                (false, _) => AccessDecision::Refused("the token of --token-file is missing"),
+                (true, "GET" | "HEAD") => AccessDecision::Metrics,
+                (true, _) => AccessDecision::MethodNotAllowed,
+            };
+        }
         let (secret, rest) = match path.split_once('/') {
             Some((secret, rest)) => (secret, Some(rest)),
             None => (path, None),
@@ -74,6 +94,7 @@ impl PageAccess {
             ("GET" | "HEAD", Some("data")) => AccessDecision::Data {
                 after: parse_after(query),
             },
+            ("GET" | "HEAD", Some(METRICS)) => AccessDecision::Metrics,
             ("GET" | "HEAD", Some(_)) => AccessDecision::NotFound,
             _ => AccessDecision::MethodNotAllowed,
         }
@@ -91,6 +112,16 @@ impl PageAccess {
     fn is_own_origin(&self, origin: &str) -> bool {
         let host = origin.strip_prefix("http://");
         host.is_some_and(|host| self.is_own_host(host))
+    }
+}
+
+/// Whether the request has one header `Authorization: Bearer TOKEN`.
+fn has_token(request: &PageRequest, token: &str) -> bool {
+    match request.authorizations.as_slice() {
+        [header] => header
+            .strip_prefix("Bearer ")
+            .is_some_and(|sent| is_equal_secret(sent.trim(), token)),
+        _ => false,
     }
 }
 
@@ -118,6 +149,7 @@ mod access_tests {
         PageAccess {
             port: 4321,
             secret: "00ff".into(),
+            metrics_token: None,
         }
     }
 
@@ -128,6 +160,7 @@ mod access_tests {
             target: target.into(),
             hosts: texts(hosts),
             origins: texts(origins),
+            authorizations: Vec::new(),
         })
     }
 
@@ -147,6 +180,10 @@ mod access_tests {
         let data = |after| AccessDecision::Data { after };
         assert_eq!(check("GET", "/00ff/data?after=7", OWN, &[]), data(7));
         assert_eq!(check("GET", "/00ff/data?after=x", OWN, &[]), data(0));
+        assert_eq!(
+            check("GET", "/00ff/metrics", OWN, &[]),
+            AccessDecision::Metrics
+        );
         let own = &["http://127.0.0.1:4321"];
         assert_eq!(check("GET", "/00ff/data", OWN, own), data(0));
         let place = AccessDecision::Redirect("/00ff/".into());
@@ -170,6 +207,7 @@ mod access_tests {
             "/00f/",
             "/00ff0/",
             "/data",
+            "/metrics",
             "/favicon.ico",
             "00ff/",
         ] {
@@ -177,6 +215,36 @@ mod access_tests {
                 let decision = check(method, target, OWN, &[]);
                 assert!(is_refused(&decision), "{method} {target}: {decision:?}");
             }
+        }
+    }
+
+    #[test]
+    fn the_token_opens_the_figures_alone() {
+        let access = PageAccess {
+            metrics_token: Some("t0ken".into()),
+            ..access()
+        };
+        let check = |target: &str, headers: &[&str]| {
+            access.check_request(&PageRequest {
+                method: "GET".into(),
+                target: target.into(),
+                hosts: vec!["localhost:4321".into()],
+                origins: Vec::new(),
+                authorizations: headers.iter().map(|text| (*text).to_owned()).collect(),
+            })
+        };
+        let own = &["Bearer t0ken"];
+        assert_eq!(check("/metrics", own), AccessDecision::Metrics);
+        assert!(is_refused(&check("/", own)));
+        assert!(is_refused(&check("/data", own)));
+        let wrong: [&[&str]; 4] = [
+            &[],
+            &["Bearer t0ke"],
+            &["t0ken"],
+            &["Bearer t0ken", "Bearer t0ken"],
+        ];
+        for headers in wrong {
+            assert!(is_refused(&check("/metrics", headers)), "{headers:?}");
         }
     }
 
@@ -203,7 +271,7 @@ mod access_tests {
     #[test]
     fn each_server_has_a_secret_of_its_own() {
         let address = SocketAddr::from(([127, 0, 0, 1], 80));
-        let [a, b] = [(); 2].map(|()| PageAccess::new(address).unwrap());
+        let [a, b] = [(); 2].map(|()| PageAccess::new(address, None).unwrap());
         assert!(a.secret.len() == 32 && a.secret != b.secret);
         assert!(a.is_own_host("localhost") && a.is_own_host("127.0.0.1:80"));
     }

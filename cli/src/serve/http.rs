@@ -24,6 +24,8 @@ pub struct PageRequest {
     /// All `Host` headers.
     pub hosts: Vec<String>,
     pub origins: Vec<String>,
+    /// All `Authorization` headers.
+    pub authorizations: Vec<String>,
 }
 
 pub struct PageResponse {
@@ -89,6 +91,7 @@ fn parse_head(head: &[u8]) -> ParsedHead {
         target: request.path.unwrap_or_default().to_owned(),
         hosts: all("host"),
         origins: all("origin"),
+        authorizations: all("authorization"),
     })
 }
 
@@ -141,6 +144,11 @@ impl PageResponse {
 
     pub fn from_data(json: Arc<str>) -> PageResponse {
         PageResponse::new(200, "application/json", json)
+    }
+
+    /// The figures for Prometheus.
+    pub fn from_metrics(text: Arc<str>) -> PageResponse {
+        PageResponse::new(200, super::metrics::CONTENT_TYPE, text)
     }
 
     pub fn no_content() -> PageResponse {

@@ -3,15 +3,18 @@
 //! ```text
 //! log     ─► PageReader: reads the log when a browser asks, at most once per interval
 //! browser ─► http (request, answer) ─► access (checks the client) ─► the page, or its newest data
+//! Prometheus ─► the same ─► metrics
 //! ```
 
 mod access;
 mod http;
+mod metrics;
 mod opener;
 mod page_reader;
 
 use std::io::{self, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
@@ -21,10 +24,10 @@ use lucce_control::stop_signal;
 use lucce_options::units::parse_interval;
 use lucce_page::HtmlPage;
 
-use super::output::lock_stdout;
+use super::output::{lock_stdout, warn_if_readable};
 use super::selection::CountSelection;
 use super::target::{RunTarget, TargetArgs};
-use super::{CommandError, CommandStatus, print_diagnostic, view};
+use super::{CommandError, CommandStatus, prefix_path, print_diagnostic, view};
 use access::{AccessDecision, PageAccess};
 use http::{PageRequest, PageResponse};
 use opener::{OpenerFile, OpenerHolder};
@@ -33,7 +36,8 @@ use page_reader::PageReader;
 /// Serve the page of a running JVM to the browser, and renew it while the JVM counts.
 ///
 /// The page is that of `lucce view`, with the counts since the start and of the last seconds. Only this machine can read
-/// it, at the printed address, which holds a secret. Ctrl-C ends the server; the JVM is not disturbed.
+/// it, at the printed address, which holds a secret. The path `metrics` below it has figures for Prometheus. Ctrl-C ends the
+/// server; the JVM is not disturbed.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   lucce serve 1234 --open
@@ -51,6 +55,9 @@ pub struct ServeArgs {
     /// Open the page in the browser
     #[arg(long)]
     open: bool,
+    /// Serve /metrics to clients that send the token in this file (Authorization: Bearer)
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
     #[command(flatten)]
     selection: CountSelection,
 }
@@ -60,10 +67,11 @@ const CONNECTIONS: usize = 32;
 
 pub fn run(args: &ServeArgs) -> Result<CommandStatus, CommandError> {
     let target = RunTarget::from_name(&args.target.jvm)?;
+    let token = args.token_file.as_deref().map(read_token).transpose()?;
     let readings = PageReader::new(target.log, &args.selection, args.interval)?;
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, args.port))
         .map_err(|e| CommandError::Usage(format!("port {}: {e}", args.port)))?;
-    let access = PageAccess::new(listener.local_addr()?)?;
+    let access = PageAccess::new(listener.local_addr()?, token)?;
     let address = access.page_address();
     let mut out = lock_stdout();
     writeln!(out, "{address}")?;
@@ -89,6 +97,14 @@ pub fn run(args: &ServeArgs) -> Result<CommandStatus, CommandError> {
         is_opened: args.open,
     };
     server.accept_connections(&listener)
+}
+
+/// The token in a file.
+fn read_token(file: &Path) -> Result<String, CommandError> {
+    warn_if_readable(Some(file));
+    let text = std::fs::read_to_string(file).map_err(|error| error.to_string());
+    let token = text.and_then(|text| lucce_ship::parse_token(&text).map(str::to_owned));
+    token.map_err(|why| CommandError::Usage(prefix_path(file, why)))
 }
 
 struct PageServer<'a> {
@@ -160,6 +176,9 @@ impl PageServer<'_> {
                 let page = readings.page_html()?;
                 let policy = HtmlPage::content_policy(true);
                 Ok(PageResponse::from_page(page, &policy))
+            }),
+            AccessDecision::Metrics => self.with_page_reader(|readings| {
+                Ok(PageResponse::from_metrics(readings.metrics_text()?))
             }),
             AccessDecision::Data { after } => self.with_page_reader(|readings| {
                 Ok(match readings.newer_data(after)? {

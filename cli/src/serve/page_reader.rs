@@ -12,7 +12,8 @@ use lucce_page::{HtmlPage, PageRefresh};
 use super::super::fact_tables::list_fact_tables;
 use super::super::open::milliseconds_now;
 use super::super::selection::CountSelection;
-use super::super::{CommandError, leaks, process, view};
+use super::super::{CommandError, agent_status, leaks, process, view};
+use super::metrics::format_metrics;
 
 pub struct PageReader<'a> {
     log: PathBuf,
@@ -25,6 +26,15 @@ pub struct PageReader<'a> {
     /// Time of the reading before; `None`: there is one reading so far, and no interval.
     counters_read_at: Option<Instant>,
     newest: PageReading,
+    /// `None`: nobody has asked for the figures.
+    metrics: Option<MetricsReading>,
+}
+
+/// The figures for Prometheus.
+struct MetricsReading {
+    at: Instant,
+    read_duration: Duration,
+    text: Arc<str>,
 }
 
 /// The result of one reading.
@@ -54,6 +64,7 @@ impl<'a> PageReader<'a> {
         let mut profile = selection.open_log(&log)?;
         let mut readings = PageReader {
             newest: PageReading::empty(begun),
+            metrics: None,
             before: profile.events.clone(),
             counters_read_at: None,
             log,
@@ -85,6 +96,43 @@ impl<'a> PageReader<'a> {
         Ok(json)
     }
 
+    /// The figures for Prometheus, at most as old as the time between readings.
+    pub fn metrics_text(&mut self) -> Result<Arc<str>, String> {
+        let begun = Instant::now();
+        let last = self.metrics.as_ref().filter(|last| {
+            let pause = self.interval.max(last.read_duration * 4);
+            begun - last.at < pause
+        });
+        if let Some(last) = last {
+            return Ok(Arc::clone(&last.text));
+        }
+        let profile = self.open_log()?;
+        let dropped = self.count_dropped(&profile);
+        let text: Arc<str> = format_metrics(&profile, dropped).into();
+        self.metrics = Some(MetricsReading {
+            at: begun,
+            read_duration: begun.elapsed(),
+            text: Arc::clone(&text),
+        });
+        Ok(text)
+    }
+
+    /// The number of dropped events: from the agent while the JVM runs, as the log has it at the end only.
+    fn count_dropped(&self, profile: &Profile) -> u64 {
+        let asked = match profile.ended || process::is_gone(self.pid, &self.log) {
+            true => None,
+            false => agent_status::count_dropped_events(self.pid),
+        };
+        asked.unwrap_or_else(|| profile.dropped_events())
+    }
+
+    fn open_log(&self) -> Result<Profile, String> {
+        self.selection.open_log(&self.log).map_err(|failure| {
+            failure.report_to_stderr();
+            format!("{} cannot be read any more", self.log.display())
+        })
+    }
+
     /// Time until the next reading: reading takes at most a quarter of a processor.
     fn poll_interval(&self) -> Duration {
         self.interval.max(self.newest.read_duration * 4)
@@ -97,11 +145,7 @@ impl<'a> PageReader<'a> {
         }
         // The process writes until its end, so this is checked before the log is read.
         let is_last = process::is_gone(self.pid, &self.log);
-        let profile = self.selection.open_log(&self.log);
-        let mut profile = profile.map_err(|failure| {
-            failure.report_to_stderr();
-            format!("{} cannot be read any more", self.log.display())
-        })?;
+        let mut profile = self.open_log()?;
         self.store_reading(&mut profile, begun, is_last);
         Ok(())
     }

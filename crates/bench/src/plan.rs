@@ -54,6 +54,8 @@ pub struct Program {
     /// The program waits for a line of its standard input before each iteration. All variants are then started at once
     /// and take turns, iteration by iteration.
     pub turns: bool,
+    /// Iterations dropped at the start of each JVM; `None`: as many as the plan says.
+    pub warm_up: Option<usize>,
 }
 
 /// One run of the harness.

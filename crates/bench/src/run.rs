@@ -356,7 +356,8 @@ impl<'a> Cells<'a> {
         let recording = self.recording(self.variant(at)?);
         let recorded = fs::metadata(&recording).map(|file| file.len());
         let _ = fs::remove_file(&recording);
-        let mut run = Run::of(&ended?, self.plan.warm_up, self.program.whole)?;
+        let warm_up = self.program.warm_up.unwrap_or(self.plan.warm_up);
+        let mut run = Run::of(&ended?, warm_up, self.program.whole)?;
         if let Ok(bytes) = recorded {
             run.metrics.insert(Metric::Recorded, vec![bytes as f64]);
         }

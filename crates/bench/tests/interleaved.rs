@@ -51,6 +51,7 @@ fn run_program(script: &str, warm_up: usize, turns: bool) -> Measured {
             command: java(folder.path(), script),
             whole: false,
             turns,
+            warm_up: None,
         }],
         variants: Variant::list(["a=-a", "b=-b {out}"]).unwrap(),
         rounds: 3,

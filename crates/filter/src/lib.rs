@@ -81,6 +81,13 @@ impl PatternList {
     }
 }
 
+/// Whether a class, method or package name, with dots, begins like the JDK's. The program may have such names also.
+#[must_use]
+pub fn is_jdk_name(name: &str) -> bool {
+    const PACKAGES: [&str; 5] = ["java.", "javax.", "jdk.", "sun.", "com.sun."];
+    PACKAGES.iter().any(|package| name.starts_with(package))
+}
+
 /// The included and the excluded classes.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct ClassFilter {

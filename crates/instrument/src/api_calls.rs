@@ -2,8 +2,10 @@
 
 use lucce_bytecode::{AllocationInstruction, AllocationOpcode, MethodCall};
 
-use crate::helpers::DEFINE_CLASS_0;
+use crate::helpers::ClassDefinitionCall;
+use crate::helpers::{DEFINE_ANONYMOUS_CLASS, DEFINE_CLASS_0};
 use crate::instrumentation::HookSiteKind;
+use crate::jdk::leaf_methods::UNSAFE;
 
 const CONTEXT: &str = "io/lucce/CallContext";
 const SCOPE_CLASS: &str = "io/lucce/CallContext$Scope";
@@ -48,11 +50,18 @@ pub const BRACKETED: [(&str, &str); 4] = [
     ),
 ];
 
-/// Whether the call is one of `ClassLoader.defineClass0`.
-pub fn defines_hidden(call: &MethodCall<'_>) -> bool {
-    call.owner == "java/lang/ClassLoader"
-        && call.name == "defineClass0"
-        && call.descriptor == DEFINE_CLASS_0
+/// Returns the method by which the call defines a hidden class, or in JDK 11 one that is anonymous for the VM; `None`: it is
+/// another call.
+pub fn hidden_definition(call: &MethodCall<'_>) -> Option<ClassDefinitionCall> {
+    match (&*call.owner, &*call.name, &*call.descriptor) {
+        ("java/lang/ClassLoader", "defineClass0", DEFINE_CLASS_0) => {
+            Some(ClassDefinitionCall::Hidden)
+        }
+        (UNSAFE, "defineAnonymousClass", DEFINE_ANONYMOUS_CLASS) => {
+            Some(ClassDefinitionCall::Anonymous)
+        }
+        _ => None,
+    }
 }
 
 /// Returns the site kind of an allocation instruction.

@@ -10,7 +10,7 @@ use lucce_bytecode::{
 };
 use lucce_options::{MethodSelection, NamedMethodUse, ResourceRules};
 
-use crate::api_calls::{BRACKETED, api_site_kind, defines_hidden};
+use crate::api_calls::{BRACKETED, api_site_kind, hidden_definition};
 use crate::assembly::{AssemblyHook, creates_operator, has_assembly_hooks, is_hooked_method};
 use crate::continuations::{CONTINUATION, find_continuation_call};
 use crate::instrumentation::{
@@ -69,7 +69,7 @@ pub struct InstrumentationOptions<'w> {
 impl InstrumentationOptions<'_> {
     /// Whether nothing that the call reaches can ask for a context.
     fn is_leaf(&self, call: &MethodCall<'_>) -> bool {
-        is_leaf_call(call)
+        is_leaf_call(call) && hidden_definition(call).is_none()
             || !self.events.contains(&CALL) && (is_arithmetic(call) || is_recorder_leaf(call))
             || self.jdk_is_out_of_scope && untracked_calls::is_untracked_call(call)
             || (self.calls_untracked)(call)
@@ -237,6 +237,12 @@ impl<'v, 'a> ClassAnalysis<'v, 'a> {
             instrumentation.unseen = unseen_places(self.class, scan);
         }
         instrumentation.frame = frame_kind(name, method, &instrumentation);
+        let major = self.class.major();
+        if instrumentation.frame == FrameKind::OwnSlot
+            && recorder::makes_value(name, &method.name, major)
+        {
+            instrumentation.frame = FrameKind::VmEntered;
+        }
         if matches!(
             instrumentation.frame,
             FrameKind::ToCarrier | FrameKind::ToVirtual
@@ -251,6 +257,7 @@ impl<'v, 'a> ClassAnalysis<'v, 'a> {
         }
         instrumentation.kept = find_kept_places(&instrumentation, scan);
         instrumentation.needs_no_slot_local = instrumentation.kept.is_empty()
+            && !recorder::restores_pointer(name, &method.name, major)
             && needs_no_slot_local(&instrumentation, scan.has_loops, has_handlers(method));
         instrumentation.lines.clone_from(&scan.lines);
         instrumentation.rare_calls.clone_from(&scan.rare_calls);
@@ -267,7 +274,8 @@ impl<'v, 'a> ClassAnalysis<'v, 'a> {
             // Hooks at the ends of these do something else.
             Some(NamedMethodUse::Timed)
                 if !tasks::ends_with_task(self.name, &method.name)
-                    && !recorder::may_call_untracked(self.name, &method.name) =>
+                    && !recorder::may_call_untracked(self.name, &method.name)
+                    && !recorder::restores_pointer(self.name, &method.name, self.class.major()) =>
             {
                 Some(HookSiteKind::TimedEntry)
             }
@@ -357,11 +365,11 @@ impl<'v, 'a> ClassAnalysis<'v, 'a> {
         if self.is_operator && creates_operator(self.class, (method, scan), call) {
             return Some(HookSiteKind::Assembly(AssemblyHook::Create));
         }
+        if let Some(definition) = hidden_definition(call).filter(|_| self.wants.trusted) {
+            return Some(HookSiteKind::DefineHidden(definition));
+        }
         if self.wants.is_leaf(call) || self.calls_own_leaf(call) {
             return None;
-        }
-        if self.wants.trusted && defines_hidden(call) {
-            return Some(HookSiteKind::DefineHidden);
         }
         if self.wants.events.contains(&ALLOC)
             && let Some(mark) = self.intrinsic_site_kind(method, call)

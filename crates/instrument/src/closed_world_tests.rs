@@ -14,7 +14,7 @@ use lucce_options::{MethodSelection, ResourceRules};
 
 use crate::jdk::hidden::is_hidden;
 use crate::jdk::leaf_methods::{INVOKE_CLEANER, UNSAFE};
-use crate::jdk::roles::HIDDEN;
+use crate::jdk::roles::has_hidden_annotation;
 use crate::jdk::{JdkFact, TESTED_JDKS, all_facts};
 use crate::kinds::{ALLOC, CALL, EventKindSet};
 use crate::{FrameKind, InstrumentationOptions, MethodInstrumentation, analyze_class};
@@ -93,7 +93,7 @@ fn read_jdk(jdk: &jdks::Jdk) -> JdkClasses {
             let facts = named.iter().enumerate().filter(holds);
             read.facts.extend(facts.map(|(index, _)| index));
             let is_listed = is_hidden(jdk.version, &class.name, name, descriptor);
-            if is_base && method.has_annotation(HIDDEN) != is_listed {
+            if is_base && has_hidden_annotation(method) != is_listed {
                 let text = format!("{}.{name}{descriptor}", class.name);
                 read.hidden_otherwise.push(text);
             }
@@ -109,15 +109,18 @@ fn read_jdk(jdk: &jdks::Jdk) -> JdkClasses {
 /// A new JDK lacks some methods that rows name; `facts.txt` records which. `BLESS=1` rewrites it.
 #[test]
 fn the_list_of_facts_is_what_the_jdks_have() {
-    const TESTED: [u32; 3] = [17, 21, 25];
     let has = |index: usize, version: u32| {
         let jdk = JDKS.iter().find(|jdk| jdk.version == version);
         jdk.is_some_and(|jdk| jdk.facts.contains(&index))
     };
-    let mut text = String::from("# Table, class, method, and the JDKs that have it: 17, 21, 25.\n");
+    let mut text =
+        String::from("# Table, class, method, and the JDKs that have it: 11, 17, 21, 25.\n");
     for (index, fact) in all_facts().iter().enumerate() {
         let mut line = format!("{} {} {}", fact.table, fact.class, fact.method);
-        for version in TESTED.into_iter().filter(|version| has(index, *version)) {
+        for version in TESTED_JDKS
+            .into_iter()
+            .filter(|version| has(index, *version))
+        {
             write!(line, " {version}").unwrap();
         }
         writeln!(text, "{line}").unwrap();
@@ -128,7 +131,7 @@ fn the_list_of_facts_is_what_the_jdks_have() {
     }
     // Skips JDKs that are not installed, and images without the module of the line's class.
     let of_tested = |version: &u32| JDKS.iter().any(|jdk| jdk.version == *version);
-    let tested: Vec<u32> = TESTED.into_iter().filter(of_tested).collect();
+    let tested: Vec<u32> = TESTED_JDKS.into_iter().filter(of_tested).collect();
     let has_jvmci = |version: u32| {
         let mut jdks = JDKS.iter().filter(|jdk| jdk.version == version);
         jdks.any(|jdk| jdk.has_jvmci)
@@ -154,7 +157,7 @@ fn the_list_of_facts_is_what_the_jdks_have() {
         .into_iter()
         .filter(|line| !row(line))
         .collect();
-    let all = tested.len() == TESTED.len() && [17, 25].into_iter().all(has_jvmci);
+    let all = tested.len() == TESTED_JDKS.len() && [17, 25].into_iter().all(has_jvmci);
     assert!(!all || of_none.is_empty(), "of no JDK: {of_none:#?}");
 }
 
@@ -208,7 +211,9 @@ fn the_list_of_natives_is_what_the_jdks_have() {
 /// The annotations in the class files decide.
 #[test]
 fn the_table_of_hidden_methods_matches_the_jdks() {
-    let jdks = JDKS.iter().filter(|jdk| [17, 25].contains(&jdk.version));
+    let jdks = JDKS
+        .iter()
+        .filter(|jdk| [11, 17, 25].contains(&jdk.version));
     for jdk in jdks {
         assert_eq!(
             jdk.hidden_otherwise,

@@ -43,6 +43,8 @@ helpers! {
     ENTER_THREAD = VM_ENTRIES("enterThread", "()J");
     ENTER_PREMAIN = VM_ENTRIES("enterPremain", "()J");
     ENTER_VM = VM_ENTRIES("enterVm", "()J");
+    /// The VM is asked only if a context is needed.
+    ENTER_VM_LATER = VM_ENTRIES("enterVmLater", "()J");
     EXIT_VM = VM_ENTRIES("exitVm", "(J)V");
     /// In place of `EXIT_VM`: the caller's further calls may be untracked. `PUBLISH_UNTRACKED` is in place of `PUBLISH`; see
     /// `recorder`.
@@ -149,6 +151,9 @@ helpers! {
 /// In place of a site, in code that traces omit: use the site that the caller has published.
 pub const UNSEEN: i32 = -1;
 
+/// Of `Unsafe.defineAnonymousClass`.
+pub const DEFINE_ANONYMOUS_CLASS: &str =
+    "(Ljava/lang/Class;[B[Ljava/lang/Object;)Ljava/lang/Class;";
 pub const DEFINE_CLASS_0: &str = "(Ljava/lang/ClassLoader;Ljava/lang/Class;Ljava/lang/String;[BIILjava/security/ProtectionDomain;ZILjava/lang/Object;)Ljava/lang/Class;";
 /// The class that replaces the callee of earlier hooks, and the names of its methods.
 ///
@@ -170,9 +175,34 @@ pub const REDIRECT_HIDING: CodeInsertion = CodeInsertion::Redirect {
     helper: helper_of(FRAMES, "hideFrames", "(Ljava/lang/Object;Z)V"),
 };
 /// Replaces the call that defines a hidden class.
-pub const REDIRECT_DEFINITION: CodeInsertion = CodeInsertion::Redirect {
+const REDIRECT_DEFINITION: CodeInsertion = CodeInsertion::Redirect {
     helper: helper_of(CLASSES, "defineClass0", DEFINE_CLASS_0),
 };
+/// The same for a class that is anonymous for the VM (JDK 11).
+const REDIRECT_ANONYMOUS: CodeInsertion = CodeInsertion::Redirect {
+    helper: helper_of(
+        CLASSES,
+        "defineAnonymousClass",
+        "(Ljdk/internal/misc/Unsafe;Ljava/lang/Class;[B[Ljava/lang/Object;)Ljava/lang/Class;",
+    ),
+};
+
+/// How the JDK defines a class that the VM does not report, and that traces omit.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ClassDefinitionCall {
+    /// `ClassLoader.defineClass0`: a hidden class.
+    Hidden,
+    /// `Unsafe.defineAnonymousClass` of JDK 11: a class that is anonymous for the VM.
+    Anonymous,
+}
+
+/// Returns what replaces a call that defines a class which the VM does not report.
+pub const fn redirect_definition(call: ClassDefinitionCall) -> CodeInsertion<'static> {
+    match call {
+        ClassDefinitionCall::Hidden => REDIRECT_DEFINITION,
+        ClassDefinitionCall::Anonymous => REDIRECT_ANONYMOUS,
+    }
+}
 
 /// A helper for allocations.
 pub const fn allocation(name: &'static str, descriptor: &'static str) -> HelperMethod<'static> {
@@ -201,7 +231,12 @@ pub const fn helper_of(
 pub fn all_helpers() -> impl Iterator<Item = HelperMethod<'static>> {
     let arrays = ARRAYS_OF.iter();
     let arrays = arrays.flat_map(|of| [false, true].map(|here| array_helper(of, here)));
-    let redirects = [REDIRECT_ASKING, REDIRECT_HIDING, REDIRECT_DEFINITION];
+    let redirects = [
+        REDIRECT_ASKING,
+        REDIRECT_HIDING,
+        REDIRECT_DEFINITION,
+        REDIRECT_ANONYMOUS,
+    ];
     let redirects = redirects.into_iter().filter_map(|insert| match insert {
         CodeInsertion::Redirect { helper } => Some(helper),
         _ => None,

@@ -16,12 +16,12 @@ use crate::helpers::{
     END_REQUEST_FROM_VM, END_SCOPE, END_TASK, END_TIME, END_TIME_FROM_VM, END_TIME_THROWN,
     END_TIME_THROWN_FROM_VM, ENTER, ENTER_AT, ENTER_COUNTED, ENTER_FIRST, ENTER_FIRST_COUNTED,
     ENTER_PINNED, ENTER_PREMAIN, ENTER_PREMAIN_COUNTED, ENTER_THREAD, ENTER_THREAD_COUNTED,
-    ENTER_UPCALL, ENTER_VM, ENTER_VM_AT, ENTER_VM_COUNTED, EVENT, EXIT, EXIT_PINNED,
-    EXIT_UNTRACKED, EXIT_UPCALL, EXIT_VM, INHERITED, KEEP_MESSAGE, NEW_BYTES_FOR, PUBLISH,
-    PUBLISH_HERE, PUBLISH_NATIVE, PUBLISH_RARE, PUBLISH_RARE_HERE, PUBLISH_SWITCHING,
-    PUBLISH_UNTRACKED, REDIRECT_ASKING, REDIRECT_DEFINITION, REDIRECT_HIDING, RESTORE,
-    RESTORE_UPCALL, TO_CARRIER, TO_VIRTUAL, UNSEEN, UNSEEN_COPY, UNSEEN_NEW, UNWIND_DOWNCALL,
-    UNWIND_VM, array_helper, keeping_array_helper, new_fields,
+    ENTER_UPCALL, ENTER_VM, ENTER_VM_AT, ENTER_VM_COUNTED, ENTER_VM_LATER, EVENT, EXIT,
+    EXIT_PINNED, EXIT_UNTRACKED, EXIT_UPCALL, EXIT_VM, INHERITED, KEEP_MESSAGE, NEW_BYTES_FOR,
+    PUBLISH, PUBLISH_HERE, PUBLISH_NATIVE, PUBLISH_RARE, PUBLISH_RARE_HERE, PUBLISH_SWITCHING,
+    PUBLISH_UNTRACKED, REDIRECT_ASKING, REDIRECT_HIDING, RESTORE, RESTORE_UPCALL, TO_CARRIER,
+    TO_VIRTUAL, UNSEEN, UNSEEN_COPY, UNSEEN_NEW, UNWIND_DOWNCALL, UNWIND_VM, array_helper,
+    keeping_array_helper, new_fields, redirect_definition,
 };
 use crate::inherited;
 use crate::instrumentation::{
@@ -29,9 +29,9 @@ use crate::instrumentation::{
 };
 use crate::jdk::foreign;
 use crate::jdk::intrinsics::INTRINSICS;
-use crate::jdk::recorder;
 use crate::jdk::roles::{calls_to_restore, role_name, switch_frame_kind, unshown_frame};
 use crate::jdk::tasks;
+use crate::jdk::{recorder, vm_calls};
 use crate::kinds::{self, EventKindSet, THREAD, hooks_of_kinds};
 use crate::method_insertions::{InsertsAt, MethodInsertions};
 use crate::object_creation::unseen_places;
@@ -51,8 +51,12 @@ pub struct HookOptions {
     pub jdk_is_out_of_scope: bool,
     /// The class calls inherited helpers, because its loader may not find the helper class: see `inherited`.
     pub inherits: bool,
+    /// VM entries ask the VM for their caller only if a context is needed.
+    pub defers_entries: bool,
     /// The counted kinds; some add fields to classes of the JDK.
     pub kinds: EventKindSet,
+    /// See [`vm_calls::has_native_actions`].
+    pub native_actions: bool,
 }
 
 impl HookOptions {
@@ -67,6 +71,13 @@ impl HookOptions {
     }
 
     fn extend_plan(self, method: &mut MethodPlan<'static>, frame: FrameKind, id: u32, name: &str) {
+        // Without the handler, which a constructor cannot have, an exception would hide the entry's end.
+        if self.defers_entries && frame == FrameKind::VmEntered && name != "<init>" {
+            method.entry = Some(EntryHook {
+                helper: ENTER_VM_LATER,
+                argument: None,
+            });
+        }
         let returns = matches!(
             frame,
             FrameKind::OwnSlot
@@ -160,8 +171,22 @@ pub fn plan_class(
             let name = method.map_or("", |method| &method.name);
             let mut method = method_plan(instrumentation, insertions, name == "<init>");
             hooks.extend_plan(&mut method, instrumentation.frame, id, name);
-            if recorder::may_call_untracked(role_name(class, hooks.trusted), name) {
+            let role = role_name(class, hooks.trusted);
+            let untracked = recorder::may_call_untracked(role, name);
+            let asks_at_once = untracked || recorder::makes_value(role, name, class.major());
+            if hooks.defers_entries && asks_at_once {
+                // What follows has no known caller, whoever called this method.
+                method.entry = Some(EntryHook {
+                    helper: ENTER_VM,
+                    argument: None,
+                });
+            }
+            if untracked {
                 method.exit = Some(EXIT_UNTRACKED);
+            }
+            if recorder::restores_pointer(role, name, class.major()) {
+                // If it throws, so does the code that calls it.
+                method.exit = method.exit.or(Some(RESTORE));
             }
             if hooks.kinds.contains(&THREAD)
                 && !here
@@ -383,7 +408,7 @@ fn insertions_at(
         }
         HookSiteKind::FrameHiding => vec![REDIRECT_HIDING],
         HookSiteKind::AgentQuery => vec![mark, REDIRECT_ASKING],
-        HookSiteKind::DefineHidden => vec![mark, REDIRECT_DEFINITION],
+        HookSiteKind::DefineHidden(call) => vec![mark, redirect_definition(*call)],
         HookSiteKind::ClassRedefinition => vec![mark, after(CODE_CHANGED)],
         HookSiteKind::StackTrace => vec![mark, after_dup(COUNT_TRACE)],
         HookSiteKind::ThrowableMessage(local) => vec![CodeInsertion::MarkLocal {
@@ -475,23 +500,26 @@ fn unseen_insertions_at(place: &HookPlace) -> Vec<(u16, CodeInsertion<'static>)>
 
 /// Returns the insertions for hidden classes, which traces omit and which never reach the class file load hook.
 ///
-/// Their methods have no slots; their callees use the slot that they would use without them. `trusted`: see
-/// [`super::InstrumentationOptions`]. `alloc`: allocations in them are counted.
+/// Their methods have no slots; their callees use the slot that they would use without them. Of `hooks`, `trusted` and
+/// `native_actions` matter. `alloc`: allocations in them are counted.
 ///
 /// # Errors
 /// The class's code is malformed.
 pub fn plan_hidden_class(
     class: &ClassFile<'_>,
-    trusted: bool,
+    hooks: HookOptions,
     alloc: bool,
 ) -> Result<ClassPlan<'static>, BytecodeError> {
     let mut plan = ClassPlan::default();
-    let name = role_name(class, trusted);
+    let name = role_name(class, hooks.trusted);
     for (index, method) in class.methods().iter().enumerate() {
         let Some(code) = &method.code else { continue };
         let mut instrumentation = MethodInstrumentation::empty();
         let scan = class.scan_code(code)?;
-        instrumentation.frame = unshown_frame(name, method);
+        instrumentation.frame = match hooks.native_actions && vm_calls::is_action(method) {
+            true => FrameKind::HiddenVmEntered,
+            false => unshown_frame(name, method),
+        };
         if alloc {
             instrumentation.unseen = unseen_places(class, &scan);
         }

@@ -2,6 +2,7 @@
 
 use crate::assembly::AssemblyHook;
 use crate::continuations::ContinuationCall;
+use crate::helpers::ClassDefinitionCall;
 
 /// How a method takes part in the shadow stack.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -91,8 +92,8 @@ pub enum HookSiteKind {
     Assembly(AssemblyHook),
     /// A call in the classes of Kotlin's continuations.
     Continuation(ContinuationCall),
-    /// `ClassLoader.defineClass0`: its site is published, and the call is redirected.
-    DefineHidden,
+    /// A class is defined that the VM does not report: the site is published, and the call is redirected.
+    DefineHidden(ClassDefinitionCall),
 }
 
 /// Which objects a call makes, and how they are counted.

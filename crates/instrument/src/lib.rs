@@ -49,7 +49,7 @@ pub use old_hooks::{REPLACEMENT_HELPERS, disable_old_hooks};
 pub use out_of_scope::{
     plan_class_outside as plan_outside, plan_hidden_class_outside as hidden_plan_outside,
 };
-pub use published_calls::is_published_call;
+pub use published_calls::{deferred_entry_end, is_published_call};
 
 #[cfg(test)]
 mod closed_world_tests;

@@ -18,8 +18,13 @@ use crate::inherited::{INHERITED_NOOP, INHERITED_NOOP_ASK, INHERITED_NOOP_ENTER}
 use crate::kinds::CALLED_BY_HOOKS;
 
 /// Helper methods that replace a call of the program and need no context.
-pub const REPLACEMENT_HELPERS: [&str; 4] =
-    ["defineClass0", "hideFrames", "newBytesFor", "transform"];
+pub const REPLACEMENT_HELPERS: [&str; 5] = [
+    "defineAnonymousClass",
+    "defineClass0",
+    "hideFrames",
+    "newBytesFor",
+    "transform",
+];
 
 /// Returns the class with hooks that do nothing.
 ///

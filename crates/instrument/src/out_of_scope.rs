@@ -5,7 +5,7 @@
 //!
 //! | method | hook |
 //! |---|---|
-//! | VM entries, including class initializers | ask the VM, as in scope; not [`vm_calls::reaches_no_program`] |
+//! | VM entries, including class initializers | ask the VM if a context is needed; not [`vm_calls::reaches_no_program`] |
 //! | the first method of a virtual thread | gives the thread its slots |
 //! | the method that starts a Java agent when the VM starts | activates the hooks, as in scope |
 //! | the methods of JDK 21 by which a virtual thread acts as its carrier | as in scope: see `roles::switch_frame_kind` |
@@ -20,10 +20,10 @@ use lucce_bytecode::{
 
 use lucce_options::ResourceRules;
 
-use crate::api_calls::defines_hidden;
+use crate::api_calls::hidden_definition;
 use crate::helpers::{
-    ENTER, ENTER_FIRST, ENTER_PINNED, ENTER_PREMAIN, ENTER_VM, EXIT_PINNED, EXIT_VM, HELPER_PREFIX,
-    REDIRECT_ASKING, REDIRECT_DEFINITION, RESTORE, new_fields,
+    ENTER, ENTER_FIRST, ENTER_PINNED, ENTER_PREMAIN, ENTER_VM, ENTER_VM_LATER, EXIT_PINNED,
+    EXIT_VM, HELPER_PREFIX, REDIRECT_ASKING, RESTORE, new_fields, redirect_definition,
 };
 use crate::inherited::inherited_methods;
 use crate::insertions::{HookOptions, switch_plan, unseen_inserts};
@@ -54,7 +54,7 @@ pub fn plan_class_outside(
         let is_idle = hooks.jdk_is_out_of_scope && vm_calls::reaches_no_program(name, &method.name);
         let mut planned = match is_idle {
             true => None,
-            false => method_plan(name, method, &scan, creates),
+            false => method_plan((name, method), &scan, (creates, hooks)),
         };
         let at = AnalyzedMethod {
             class: name,
@@ -103,28 +103,18 @@ pub fn plan_class_outside(
 
 /// Returns the insertions of a hidden class, which is in no trace.
 ///
-/// `counts`: the class is in scope, so its allocations count for the innermost frame in scope. `holds`: whether a class
+/// `hooks`: as in `plan_hidden_class`. `counts`: the class is in scope, so its allocations count for the innermost frame in scope. `holds`: whether a class
 /// of the JDK is in scope.
 ///
 /// # Errors
 /// The class's code is malformed.
 pub fn plan_hidden_class_outside(
     class: &ClassFile<'_>,
-    trusted: bool,
+    hooks: HookOptions,
     creates: &dyn Fn(&str) -> bool,
     (counts, holds): (bool, &dyn Fn(&str) -> bool),
 ) -> Result<ClassPlan<'static>, BytecodeError> {
-    let mut plan = plan_class_outside(
-        class,
-        creates,
-        (
-            HookOptions {
-                trusted,
-                ..HookOptions::default()
-            },
-            &ResourceRules::default(),
-        ),
-    )?;
+    let mut plan = plan_class_outside(class, creates, (hooks, &ResourceRules::default()))?;
     if counts {
         for (index, inserts) in unseen_inserts(class, holds)? {
             let inserts = MethodInsertions::from_places(inserts);
@@ -154,23 +144,25 @@ fn add_insertions(
 }
 
 fn method_plan(
-    class: &str,
-    method: &ClassFileMethod<'_>,
+    (class, method): (&str, &ClassFileMethod<'_>),
     scan: &CodeScan<'_>,
-    creates: &dyn Fn(&str) -> bool,
+    (creates, hooks): (&dyn Fn(&str) -> bool, HookOptions),
 ) -> Option<MethodPlan<'static>> {
     if class.starts_with(HELPER_PREFIX) {
         return None;
     }
-    let hides = |call: &&MethodCall<'_>| !class.is_empty() && defines_hidden(call);
-    if let Some(call) = scan.calls.iter().find(hides) {
+    let definition = |call: &MethodCall<'_>| {
+        let defined = hidden_definition(call).filter(|_| !class.is_empty())?;
+        Some((call.bci, redirect_definition(defined)))
+    };
+    if let Some(redirected) = scan.calls.iter().find_map(definition) {
         return Some(MethodPlan {
-            inserts: vec![(call.bci, REDIRECT_DEFINITION)],
+            inserts: vec![redirected],
             ..MethodPlan::default()
         });
     }
     let calls = || scan.calls.iter().filter(|call| !is_leaf_call(call));
-    let (entry, exit, unwind) = entry_exit_hooks(class, method, scan, creates)?;
+    let (entry, exit, unwind) = entry_exit_hooks((class, method), scan, (creates, hooks))?;
     calls().next()?;
     let restores = calls().map(|call| (call.bci, CodeInsertion::Before { helper: RESTORE }));
     Some(MethodPlan {
@@ -190,10 +182,9 @@ type EntryExitHooks = (
 
 /// Returns the hooks at entry, before returns, and for passing exceptions; `None`: no hooks.
 fn entry_exit_hooks(
-    class: &str,
-    method: &ClassFileMethod<'_>,
+    (class, method): (&str, &ClassFileMethod<'_>),
     scan: &CodeScan<'_>,
-    creates: &dyn Fn(&str) -> bool,
+    (creates, hooks): (&dyn Fn(&str) -> bool, HookOptions),
 ) -> Option<EntryExitHooks> {
     let name = &*method.name;
     let entry = |helper| EntryHook {
@@ -209,8 +200,12 @@ fn entry_exit_hooks(
     if vm_calls::only_allocates(class, name) {
         return None;
     }
-    if is_entered_by_vm(class, name, &method.descriptor) {
-        return Some((entry(ENTER_VM), Some(EXIT_VM), Some(EXIT_VM)));
+    let is_action = hooks.native_actions && vm_calls::is_action(method);
+    if is_action || is_entered_by_vm(class, name, &method.descriptor) {
+        // Without the handler, which a constructor cannot have, an exception would hide the entry's end.
+        let may_defer = hooks.defers_entries && name != "<init>" && !is_upcall(class, name);
+        let helper = if may_defer { ENTER_VM_LATER } else { ENTER_VM };
+        return Some((entry(helper), Some(EXIT_VM), Some(EXIT_VM)));
     }
     let mut calls = scan.calls.iter();
     let may_create = class == CONSTRUCTOR && name.starts_with("newInstance")
@@ -226,8 +221,12 @@ fn entry_exit_hooks(
 /// Whether the method is a VM entry.
 fn is_entered_by_vm(class: &str, method: &str, descriptor: &str) -> bool {
     method == CLASS_INITIALIZER
-        || foreign::stub_frame(class, method) == Some(FrameKind::Upcall)
+        || is_upcall(class, method)
         || vm_calls::is_vm_entered(class, method, descriptor)
+}
+
+fn is_upcall(class: &str, method: &str) -> bool {
+    foreign::stub_frame(class, method) == Some(FrameKind::Upcall)
 }
 
 const METHOD_HANDLE: &str = "java/lang/invoke/MethodHandle";

@@ -1,8 +1,8 @@
-//! Finds out whether a call has its hook right before it, in code as the VM runs it.
+//! Finds hooks in code as the VM runs it: before a call, and at the entry of a method.
 
 use lucce_bytecode::{ConstantPool, call_bcis};
 
-use crate::helpers::{PUBLISH, PUBLISH_RARE};
+use crate::helpers::{ENTER_VM_LATER, PUBLISH, PUBLISH_RARE};
 use crate::old_hooks::calls_helper;
 
 const INVOKESTATIC: u8 = 0xb8;
@@ -15,10 +15,7 @@ const CALL: u16 = 3;
 /// `pool` has the constants of the class, `count` is their number plus one (JVMS 4.1).
 #[must_use]
 pub fn is_published_call(code: &[u8], at: u16, count: u16, pool: &[u8]) -> bool {
-    // Builds a class file's beginning: magic, version, constants.
-    let mut class = vec![0; 8];
-    class.extend(count.to_be_bytes());
-    class.extend(pool);
+    let class = class_beginning(count, pool);
     let hook = || {
         let pool = ConstantPool::read_from_class(&class).ok()?;
         let before = at.checked_sub(CALL)?;
@@ -34,6 +31,27 @@ pub fn is_published_call(code: &[u8], at: u16, count: u16, pool: &[u8]) -> bool 
         Some(is_call(before) && is_call(at) && is_hook)
     };
     hook() == Some(true)
+}
+
+/// Returns the location behind the entry hook, if it is that of a deferred VM entry. `pool` and `count`: as in
+/// [`is_published_call`].
+#[must_use]
+pub fn deferred_entry_end(code: &[u8], count: u16, pool: &[u8]) -> Option<u16> {
+    let &[INVOKESTATIC, high, low, ..] = code else {
+        return None;
+    };
+    let class = class_beginning(count, pool);
+    let pool = ConstantPool::read_from_class(&class).ok()?;
+    let constant = u16::from_be_bytes([high, low]);
+    calls_helper(&pool, constant, ENTER_VM_LATER.name).then_some(CALL)
+}
+
+/// The beginning of a class file: magic, version, constants.
+fn class_beginning(count: u16, pool: &[u8]) -> Vec<u8> {
+    let mut class = vec![0; 8];
+    class.extend(count.to_be_bytes());
+    class.extend(pool);
+    class
 }
 
 #[cfg(test)]
@@ -63,6 +81,17 @@ mod published_calls_tests {
     /// `lload_1`, `iconst_2`, a call of this constant, `aload_0`'s place taken by the program's own call, `return`.
     fn code(hook: u8) -> Vec<u8> {
         vec![0x1f, 0x05, 0xb8, 0, hook, 0xb6, 0, 11, 0xb1]
+    }
+
+    #[test]
+    fn a_deferred_entry_is_known_by_its_first_instruction() {
+        let (count, pool) = pool(FRAMES, ENTER_VM_LATER.name);
+        let [entry, other] = [10, 11].map(|hook| [0xb8, 0, hook, 0x40]);
+        assert_eq!(deferred_entry_end(&entry, count, &pool), Some(3));
+        assert_eq!(deferred_entry_end(&other, count, &pool), None);
+        // The hook is not the first instruction.
+        assert_eq!(deferred_entry_end(&code(10), count, &pool), None);
+        assert_eq!(deferred_entry_end(&[0xb8, 0], count, &pool), None);
     }
 
     #[test]

@@ -18,6 +18,8 @@ use jvmti_bindings::sys::jni::{
 use jvmti_bindings::sys::jvmti as ti;
 use lucce_bytecode::mutf8;
 
+use crate::hidden_signature::hidden_signature;
+
 /// An error code of the VM.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct JvmError(pub jint);
@@ -337,11 +339,21 @@ impl Jvmti {
         Some(self.take_string(text))
     }
 
-    /// Returns the signature, such as `La/b/C;`.
+    /// Returns the signature, such as `La/b/C;`. A dot in it marks a hidden class, in JDK 11 one that is anonymous for the VM.
     pub fn class_signature(self, class: jclass) -> Option<String> {
         let mut text = ptr::null_mut();
         call!(self, GetClassSignature, class, &mut text, ptr::null_mut()).ok()?;
-        Some(self.take_string(text))
+        let signature = self.take_string(text);
+        match hidden_signature(&signature) {
+            Some(hidden) if !self.is_modifiable(class) => Some(hidden),
+            _ => Some(signature),
+        }
+    }
+
+    /// Whether the VM can change the class. Before the VM has started it does not tell.
+    fn is_modifiable(self, class: jclass) -> bool {
+        let mut modifiable = 1;
+        call!(self, IsModifiableClass, class, &mut modifiable).is_err() || modifiable != 0
     }
 
     /// Returns the class loader; null is the boot loader.

@@ -1,6 +1,7 @@
 //! Wrappers of the VM's interfaces that the agent uses. They do not depend on the agent's purpose.
 
 mod field_id;
+mod hidden_signature;
 mod jvm;
 
 pub mod clock;

@@ -565,7 +565,7 @@ pub static OPTION_TABLE: [OptionEntry; 34] = [
         default: "off",
         summary: "Compare the JDK methods that lucce knows by name with the loaded classes",
         details: "The agent warns of each missing method and each unknown native of `java.base`. Always on for JDKs other \
-                  than 17, 21 and 25. For JDKs newer than 25, `verify=1000` is the default.",
+                  than 11, 17, 21 and 25. For JDKs newer than 25, `verify=1000` is the default.",
         group: OptionGroup::Tracking,
         ..PLAIN
     },

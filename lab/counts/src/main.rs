@@ -12,13 +12,19 @@
 //! | `decode` | recorded contexts | each different number back to its frames |
 //! | `write` | recorded contexts | the graph's changes and counters into a log |
 //! | `read` | recorded contexts | that log's items |
+//!
+//! `tracking-code` and `alloc-code`, of a folder of class files, print bytes of code instead: what hooks add.
 
 mod contexts;
+mod hooks;
 mod log;
 mod rewrite;
 
 use std::path::Path;
 use std::process::ExitCode;
+
+use lucce_instrument::EventKindSet;
+use lucce_instrument::kinds::ALLOC;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -34,6 +40,8 @@ fn main() -> ExitCode {
         "decode" => contexts::decode(input),
         "write" => log::write(input),
         "read" => log::read(input),
+        "tracking-code" => hooks::code_bytes(input, EventKindSet::default()),
+        "alloc-code" => hooks::code_bytes(input, EventKindSet::default().with_kind(&ALLOC)),
         _ => {
             eprintln!("unknown work {work}");
             return ExitCode::from(2);

@@ -9,10 +9,7 @@ use crate::measured;
 
 /// How much was done.
 pub fn rewrite(folder: &Path) -> String {
-    let classes: Vec<Vec<u8>> = class_files(folder)
-        .iter()
-        .map(|file| fs::read(file).expect("a class file"))
-        .collect();
+    let classes = read_classes(&class_files(folder));
     assert!(
         !classes.is_empty(),
         "no class files in {}",
@@ -29,8 +26,13 @@ pub fn rewrite(folder: &Path) -> String {
     format!("{} classes", classes.len())
 }
 
+pub fn read_classes(files: &[PathBuf]) -> Vec<Vec<u8>> {
+    let read = files.iter().map(fs::read);
+    read.map(|bytes| bytes.expect("a class file")).collect()
+}
+
 /// In a fixed order.
-fn class_files(folder: &Path) -> Vec<PathBuf> {
+pub fn class_files(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).expect("a folder");
     let mut paths: Vec<PathBuf> = entries
         .map(|entry| entry.expect("an entry").path())

@@ -30,7 +30,13 @@ pub fn all() -> Vec<Jdk> {
 
 /// One JDK of each version, and images that only run and have classes.
 pub fn images() -> Vec<Jdk> {
-    let named = ["JAVA_HOME", "JAVA17_HOME", "JAVA21_HOME", "JAVA25_HOME"];
+    let named = [
+        "JAVA_HOME",
+        "JAVA11_HOME",
+        "JAVA17_HOME",
+        "JAVA21_HOME",
+        "JAVA25_HOME",
+    ];
     let mut homes: Vec<PathBuf> = named
         .iter()
         .filter_map(|name| std::env::var_os(name).map(PathBuf::from))

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::{Outcome, paths, tools};
 
-pub use floors::draw;
+pub use floors::{draw, files as source_files};
 
 /// # Errors
 /// Names every dependency that must not be, and every file that is not there.
@@ -22,7 +22,10 @@ pub fn check() -> Outcome {
 }
 
 /// What cargo says of the workspace's packages.
-fn metadata() -> Result<Vec<Value>, String> {
+///
+/// # Errors
+/// cargo fails.
+pub fn metadata() -> Result<Vec<Value>, String> {
     let mut metadata = paths::cargo();
     metadata.args(["metadata", "--no-deps", "--format-version=1"]);
     let mut metadata: Value =

@@ -58,6 +58,7 @@ pub fn program(options: &BenchOptions, app: &App, jdk: &Jdk, threads: Option<usi
         command: options.command(jdk, arguments),
         whole: false,
         turns: true,
+        warm_up: None,
     }
 }
 

@@ -6,8 +6,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use lucce_bench::{Centre, Program, Report};
+use lucce_bench::{Centre, JavaCommand, Program, Report};
 
+use super::calibration::{TimeShare, WorkAmount};
 use super::measured;
 use super::options::BenchOptions;
 use crate::jdk::{self, Jdk};
@@ -16,19 +17,25 @@ use crate::{paths, tools};
 /// Left out in the paper: "they often failed with runtime errors".
 const LEFT_OUT: [&str; 2] = ["tradebeans", "tradesoap"];
 
+/// The sizes that `--minutes` chooses from, largest first.
+const SIZES: [&str; 2] = ["default", "small"];
+
 const CALLBACK: &str = "io.lucce.dacapo.IterationTimes";
 
 /// # Errors
 /// The jar is no suite, or has no such benchmark.
 pub fn run(options: &BenchOptions, jar: &Path) -> Result<Report, String> {
     let suite = Suite::at(jar, &options.jdk()?, &options.out)?;
-    let programs = suite.wanted(&options.names)?;
-    let programs = programs
-        .into_iter()
-        .map(|name| suite.program(options, name));
+    let names = suite.wanted(&options.names)?;
+    let amounts = suite.amounts(options, &names);
+    let programs = names
+        .iter()
+        .zip(&amounts)
+        .map(|(name, amount)| suite.program(options, name, amount));
     let mut plan = options.plan(programs.collect());
     plan.centre = Centre::Mean;
-    plan.setting.extend(suite.setting(options));
+    plan.setting
+        .extend(suite.setting(options, &names, &amounts));
     Ok(measured(&plan, "dacapo", &options.out))
 }
 
@@ -95,16 +102,66 @@ impl Suite {
         Ok(text)
     }
 
-    fn setting(&self, options: &BenchOptions) -> [(String, String); 4] {
+    /// What each benchmark does. With `--minutes`, a short run of each finds out what fits.
+    fn amounts(&self, options: &BenchOptions, names: &[&str]) -> Vec<WorkAmount> {
+        let size = options.dacapo_size.as_deref();
+        let Some(minutes) = options.minutes else {
+            let amount = WorkAmount {
+                iterations: options.iterations(),
+                size: size.unwrap_or(SIZES[0]).to_owned(),
+            };
+            return vec![amount; names.len()];
+        };
+        let share = TimeShare {
+            whole: minutes / names.len().max(1) as u32,
+            jvms: options.variants.len() * options.rounds(),
+            most_iterations: options.iterations(),
+        };
+        let sizes = size.map_or(SIZES.to_vec(), |size| vec![size]);
+        let scratch = options.out.join("scratch");
+        let chosen = |name: &&str| {
+            let amount = share.choose(&sizes, &scratch, |iterations, size| {
+                let size = size.to_owned();
+                self.command(options, name, &WorkAmount { iterations, size })
+            });
+            println!("{name}: -n {} -s {}", amount.iterations, amount.size);
+            amount
+        };
+        names.iter().map(chosen).collect()
+    }
+
+    fn setting(
+        &self,
+        options: &BenchOptions,
+        names: &[&str],
+        amounts: &[WorkAmount],
+    ) -> [(String, String); 5] {
         let of = |key: &str, value: String| (key.to_owned(), value);
         let flags = options.jvm().into_iter().chain(self.flags.iter().cloned());
+        // One value where all benchmarks have it.
+        let each = |value: &dyn Fn(&WorkAmount) -> String| {
+            let mut values: Vec<String> = amounts.iter().map(value).collect();
+            let named = names.iter().zip(&values);
+            let named: Vec<String> = named
+                .map(|(name, value)| format!("{name} {value}"))
+                .collect();
+            values.dedup();
+            match <[String; 1]>::try_from(values) {
+                Ok([one]) => one,
+                Err(_) => named.join(", "),
+            }
+        };
         [
             of("suite", self.jar.display().to_string()),
-            of("iterations", format!("-n {}", options.iterations())),
             of(
-                "size",
-                options.dacapo_size.clone().unwrap_or("default".into()),
+                "iterations",
+                each(&|amount| format!("-n {}", amount.iterations)),
             ),
+            of(
+                "iterations_dropped",
+                each(&|amount| warm_up(options, amount).to_string()),
+            ),
+            of("size", each(&|amount| amount.size.clone())),
             of("jvm_flags", flags.collect::<Vec<_>>().join(" ")),
         ]
     }
@@ -148,27 +205,37 @@ impl Suite {
         Ok(all.iter().map(String::as_str).collect())
     }
 
-    fn program(&self, options: &BenchOptions, name: &str) -> Program {
+    fn command(&self, options: &BenchOptions, name: &str, amount: &WorkAmount) -> JavaCommand {
         let mut class_path = self.jar.clone().into_os_string();
         class_path.push(":");
         class_path.push(&self.classes);
-        let iterations = options.iterations().to_string();
+        let iterations = amount.iterations.to_string();
         let mut arguments: Vec<OsString> = self.flags.iter().map(Into::into).collect();
         arguments.extend(["-cp".into(), class_path]);
-        let mut harness = vec!["Harness", "-n", &iterations, "-c", CALLBACK];
-        if let Some(size) = &options.dacapo_size {
-            harness.extend(["-s", size]);
-        }
-        harness.push(name);
-        arguments.extend(harness.into_iter().map(Into::into));
+        let harness = ["Harness", "-n", &iterations, "-c", CALLBACK];
+        arguments.extend(harness.map(Into::into));
+        arguments.extend(["-s", &amount.size, name].map(Into::into));
         let mut command = options.command(&self.jdk, arguments);
         command.folder = Some(self.folder.clone());
+        command
+    }
+
+    fn program(&self, options: &BenchOptions, name: &str, amount: &WorkAmount) -> Program {
         Program {
             name: name.to_owned(),
-            command,
+            command: self.command(options, name, amount),
             whole: false,
             turns: false,
+            warm_up: Some(warm_up(options, amount)),
         }
+    }
+}
+
+/// How many iterations are dropped. A short run has no other warm-up than its first half.
+fn warm_up(options: &BenchOptions, amount: &WorkAmount) -> usize {
+    match options.minutes {
+        Some(_) => amount.iterations / 2,
+        None => options.warm_up(),
     }
 }
 
@@ -252,9 +319,11 @@ mod dacapo_tests {
     fn report(folder: &Path, jar: &Path, more: &[&str]) -> Result<Report, String> {
         let out = folder.join("out").display().to_string();
         let jar = jar.display().to_string();
-        let mut args = vec!["--dacapo", &jar, "--out", &out, "--iterations", "4"];
-        args.extend(["--variants", "xshare-off", "--dacapo-size", "small"]);
+        let mut args = vec!["--dacapo", &jar, "--out", &out, "--variants", "xshare-off"];
         args.extend(more);
+        if !more.contains(&"--minutes") {
+            args.extend(["--iterations", "4", "--dacapo-size", "small"]);
+        }
         let options = BenchOptions::parse(&args).unwrap();
         run(&options, jar.as_ref())
     }
@@ -288,6 +357,20 @@ mod dacapo_tests {
             );
             assert_eq!(report.setting["size"], "small");
         }
+    }
+
+    #[test]
+    fn a_given_time_chooses_iterations() {
+        let folder = tempfile::tempdir().unwrap();
+        let jar = suite(folder.path(), "long duration");
+        let more = ["--apps", "alpha", "--minutes", "10"];
+        let report = report(folder.path(), &jar, &more).unwrap();
+        let wall = report.quantity(&report.rows[0], 0, Metric::Wall).unwrap();
+        // Ten minutes are enough for all 31 iterations, of which the first 15 are dropped.
+        assert_eq!(wall.spread.count, 16);
+        assert_eq!(report.setting["iterations"], "-n 31");
+        assert_eq!(report.setting["iterations_dropped"], "15");
+        assert_eq!(report.setting["size"], "default");
     }
 
     #[test]

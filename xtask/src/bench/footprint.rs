@@ -61,6 +61,7 @@ fn startup(options: &BenchOptions, jdk: &Jdk) -> Plan {
         command: options.command(jdk, hello),
         whole: true,
         turns: false,
+        warm_up: None,
     }];
     for (name, size) in STARTED {
         let app = named(name);
@@ -72,6 +73,7 @@ fn startup(options: &BenchOptions, jdk: &Jdk) -> Plan {
             command: options.command(jdk, arguments),
             whole: true,
             turns: false,
+            warm_up: None,
         });
     }
     let mut plan = options.plan(programs);
@@ -90,6 +92,7 @@ fn framework(options: &BenchOptions, jdk: &Jdk) -> Plan {
         command: options.command(jdk, arguments),
         whole: true,
         turns: false,
+        warm_up: None,
     }])
 }
 

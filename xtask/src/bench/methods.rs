@@ -39,6 +39,7 @@ pub fn run(options: &BenchOptions) -> Result<Report, String> {
             name,
             whole: true,
             turns: false,
+            warm_up: None,
         });
     }
     Ok(measured(&options.plan(programs), "methods", &options.out))

@@ -68,6 +68,7 @@ impl<'a> Jmh<'a> {
             command: options.command(&jdk, Vec::new()),
             whole: false,
             turns: false,
+            warm_up: None,
         };
         let plan = options.plan(vec![program]);
         fs::create_dir_all(&plan.scratch).map_err(|e| e.to_string())?;

@@ -5,6 +5,7 @@ mod options;
 mod async_profiler;
 
 mod apps;
+mod calibration;
 mod callbacks;
 mod dacapo;
 mod fleet;

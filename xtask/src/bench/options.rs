@@ -77,6 +77,9 @@ pub struct BenchArguments {
     /// Size of the suite's benchmarks
     #[arg(long, value_name = "SIZE", requires = "dacapo", value_parser = SIZES, help_heading = DURATION)]
     dacapo_size: Option<String>,
+    /// Run the suite in about this time: each benchmark has an equal share, and a short run without an agent chooses its iterations (the first half is dropped) and its size, `default` or `small`
+    #[arg(long, value_name = "N", requires = "dacapo", conflicts_with_all = ["iterations", "warm_up"], value_parser = clap::value_parser!(u64).range(1..), help_heading = DURATION)]
+    minutes: Option<u64>,
     /// Maximum duration of a run in seconds; a longer run is ended and reported as failed
     #[arg(long, value_name = "SECONDS", default_value_t = LIMIT.as_secs(), help_heading = DURATION)]
     limit: u64,
@@ -119,6 +122,7 @@ Examples:
   cargo xtask bench --variants tracking,alloc,paper,cct,jfr,async-alloc-1
   cargo xtask bench --variant 'old=-agentpath:old/liblucce.so=events=none,out={out}'
   cargo xtask bench --dacapo dacapo-23.11-chopin.jar --apps xalan,h2 --dacapo-size small --limit 600
+  cargo xtask bench --dacapo dacapo-23.11-chopin.jar --minutes 90 --variants tracking,alloc
   cargo xtask bench --micro --apps CallDepth
   cargo xtask bench --methods --jdk 25
   cargo xtask bench --footprint --apps startup --jdk 25
@@ -149,6 +153,8 @@ pub struct BenchOptions {
     size: Option<f64>,
     /// The suite's own word for how much a benchmark does.
     pub dacapo_size: Option<String>,
+    /// What the whole suite may take.
+    pub minutes: Option<Duration>,
     limit: Duration,
     pub threads: Option<usize>,
     /// So many runs a dataset has, one number after the other.
@@ -205,6 +211,9 @@ impl BenchOptions {
             rounds: arguments.rounds,
             size: arguments.size,
             dacapo_size: arguments.dacapo_size,
+            minutes: arguments
+                .minutes
+                .map(|minutes| Duration::from_secs(60 * minutes)),
             limit: Duration::from_secs(arguments.limit),
             threads: arguments.threads,
             runs: arguments.runs,
@@ -345,6 +354,12 @@ mod options_tests {
         );
         assert!(parse("medium").is_err());
         assert!(BenchOptions::parse(&["--dacapo-size", "large"]).is_err());
+        let parse =
+            |minutes| BenchOptions::parse(&["--dacapo", "dacapo.jar", "--minutes", minutes]);
+        let minutes = parse("90").unwrap().minutes;
+        assert_eq!(minutes, Some(Duration::from_secs(5400)));
+        assert!(parse("0").is_err());
+        assert!(BenchOptions::parse(&["--minutes", "90"]).is_err());
         let limited = BenchOptions::parse(&["--limit", "90"]).unwrap();
         assert_eq!(limited.plan(Vec::new()).limit, Duration::from_secs(90));
     }

@@ -135,7 +135,7 @@ mod archive_tests {
     use super::*;
     use crate::paths;
 
-    const FILES: [&str; 14] = [
+    const FILES: [&str; 19] = [
         "bin/lucce",
         "lib/liblucce.so",
         "include/lucce.h",
@@ -143,6 +143,11 @@ mod archive_tests {
         "java/lucce-junit-1.jar",
         "java/lucce-logback-1.jar",
         "java/lucce-log4j2-1.jar",
+        "java/lucce-slf4j-1.jar",
+        "java/lucce-micrometer-1.jar",
+        "java/lucce-opentelemetry-1.jar",
+        "java/lucce-opentelemetry-1-extension.jar",
+        "java/lucce-spring-boot-1.jar",
         "java/lucce-netty-1.jar",
         "LICENSE",
         "NOTICE",

@@ -29,8 +29,20 @@ use crate::shipped::glibc::{self, Glibc};
 use crate::systems::{BuildSources, System, Tools};
 use crate::{Outcome, build, dependencies, linked, paths, tools};
 
-/// What programs and their tests put on the class path.
-const JARS: [&str; 5] = ["api", "junit", "logback", "log4j2", "netty"];
+/// What programs and their tests put on the class path: folders of `java-harness/artifacts`, and how a jar's name ends.
+const JARS: [(&str, &str); 10] = [
+    ("api", ""),
+    ("junit", ""),
+    ("logback", ""),
+    ("log4j2", ""),
+    ("slf4j", ""),
+    ("micrometer", ""),
+    ("opentelemetry", ""),
+    // For OpenTelemetry's Java agent.
+    ("opentelemetry", "-extension"),
+    ("spring-boot", ""),
+    ("netty", ""),
+];
 
 /// The list of what is in an archive, as CycloneDX has it.
 const SBOM: &str = "sbom.cdx.json";
@@ -139,8 +151,8 @@ impl Dist {
             (root.join("LICENSE"), "LICENSE".to_owned()),
             (root.join("NOTICE"), "NOTICE".to_owned()),
         ];
-        let jars = JARS.map(|module| {
-            let jar = format!("lucce-{module}-{}.jar", self.version);
+        let jars = JARS.map(|(module, ending)| {
+            let jar = format!("lucce-{module}-{}{ending}.jar", self.version);
             let from = paths::artifacts().join(module).join("target").join(&jar);
             (from, format!("java/{jar}"))
         });
@@ -213,8 +225,8 @@ fn installed_files(stage: &Path, version: &str) -> Vec<(PathBuf, PathBuf)> {
         ),
         (SBOM.to_owned(), format!("usr/{}/{SBOM}", documents::FOLDER)),
     ];
-    let jars = JARS.map(|module| {
-        let jar = format!("lucce-{module}-{version}.jar");
+    let jars = JARS.map(|(module, ending)| {
+        let jar = format!("lucce-{module}-{version}{ending}.jar");
         (format!("java/{jar}"), format!("usr/share/java/{jar}"))
     });
     let both = files.into_iter().chain(jars);

@@ -1,18 +1,20 @@
 //! New projects, of Maven and of Gradle, that name the artifacts: a program that uses the API, with the agent and the command out of
-//! the jar, and tests that limit what they allocate.
+//! the jar, tests that limit what they allocate, and benchmarks.
 
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::path::Path;
+use std::process::Command;
 
-use super::{Maven, url};
-use crate::{Outcome, build, jdk, tools};
+use super::project_files::{failure, local, write_files};
+use super::{Maven, benchmarks, gated_build};
+use crate::{Outcome, jdk, tools};
 
 const POM: &str = include_str!("pom.xml");
 const GRADLE: &str = include_str!("build.gradle");
 const SETTINGS: &str = "rootProject.name = 'app'\n";
 const APP: &str = include_str!("App.java");
 const TEST: &str = include_str!("AppTest.java");
+const BENCHMARKS: &str = include_str!("Sizes.java");
 
 const COPY: &str = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies";
 
@@ -20,10 +22,14 @@ const COPY: &str = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-
 /// A project cannot use an artifact, or prints anything else than it must.
 pub fn try_out(maven: &Maven) -> Outcome {
     of_maven(maven)?;
+    gated_build::try_maven(maven)?;
     match has_gradle() {
-        true => of_gradle(maven),
+        true => {
+            of_gradle(maven)?;
+            gated_build::try_gradle(maven)
+        }
         false => {
-            println!("not tried: a project of Gradle's (apt-get install gradle)");
+            println!("not tried: projects of Gradle (apt-get install gradle)");
             Ok(())
         }
     }
@@ -34,14 +40,13 @@ fn has_gradle() -> bool {
     probe.is_ok_and(|probe| probe.status.success())
 }
 
-/// A repository of its own: what an earlier run left in this user's would hide what is tried.
-fn local(maven: &Maven) -> PathBuf {
-    maven.to.join("local")
-}
-
 fn of_maven(maven: &Maven) -> Outcome {
     let project = maven.to.join("new project");
-    write(maven, &project, &[("pom.xml", POM)])?;
+    let files = [
+        ("pom.xml", POM),
+        ("src/main/java/com/acme/Sizes.java", BENCHMARKS),
+    ];
+    write(maven, &project, &files)?;
     let mvn = |goals: &[&str]| {
         let mut mvn = maven.mvn(&project);
         mvn.args(goals);
@@ -56,6 +61,7 @@ fn of_maven(maven: &Maven) -> Outcome {
     ];
     tools::run_quietly(&mut mvn(&copied))?;
     let agent = run(maven, &project, "target/lib", "target/classes")?;
+    benchmarks::try_out(maven, &project)?;
     // What Maven tells in its quiet mode is failures alone; what was skipped, and why, is in the report.
     let failed = failure(&mut mvn(&["test", &format!("-Dagent={agent}")]))?;
     has_failed(
@@ -69,19 +75,14 @@ fn of_maven(maven: &Maven) -> Outcome {
     were_skipped("Maven", &report)
 }
 
-/// With nothing on this machine but the artifacts' repository, and the one that Maven has filled.
+/// With nothing but the artifacts' repository and the one that Maven has filled.
 fn of_gradle(maven: &Maven) -> Outcome {
     let project = maven.to.join("new gradle project");
     let files = [("build.gradle", GRADLE), ("settings.gradle", SETTINGS)];
     write(maven, &project, &files)?;
     let gradle = |args: &[&str]| {
-        let mut gradle = Command::new("gradle");
-        gradle
-            .current_dir(&project)
-            .args(["--no-daemon", "--offline", "--quiet", "-g"])
-            .arg(maven.to.join("gradle"))
-            .args(args);
-        build::with_jdk(&mut gradle);
+        let mut gradle = maven.gradle(&project);
+        gradle.args(args);
         gradle
     };
     tools::run_quietly(&mut gradle(&["classes", "libraries"]))?;
@@ -98,17 +99,8 @@ fn write(maven: &Maven, project: &Path, files: &[(&str, &str)]) -> Outcome {
         ("src/main/java/App.java", APP),
         ("src/test/java/AppTest.java", TEST),
     ];
-    for (file, text) in files.iter().chain(&sources) {
-        let text = text.replace("VERSION", env!("CARGO_PKG_VERSION"));
-        let text = text.replace("REPOSITORY", &url(&maven.repository()));
-        let text = text.replace("CENTRAL", &url(&local(maven)));
-        let path = project.join(file);
-        let folder = path.parent().unwrap_or(project);
-        fs::create_dir_all(folder)
-            .and_then(|()| fs::write(&path, text))
-            .map_err(|e| format!("{}: {e}", path.display()))?;
-    }
-    Ok(())
+    write_files(maven, project, files)?;
+    write_files(maven, project, &sources)
 }
 
 /// Runs the program under the agent; the JVM's flag for it. `libraries`: the folder with the artifacts.
@@ -135,18 +127,6 @@ fn run(maven: &Maven, project: &Path, libraries: &str, classes: &str) -> Result<
     match trace.contains(expected) {
         true => Ok(flag("tests-%p.lucce")),
         false => Err(format!("{number}: {trace}")),
-    }
-}
-
-/// All that a build tool prints, which must fail.
-fn failure(command: &mut Command) -> Result<String, String> {
-    let output = command.stdin(Stdio::null()).output();
-    let output = output.map_err(|e| e.to_string())?;
-    let both = [output.stdout, output.stderr].concat();
-    let text = String::from_utf8_lossy(&both).into_owned();
-    match output.status.success() {
-        true => Err(format!("{command:?} has not failed: {text}")),
-        false => Ok(text),
     }
 }
 

@@ -5,6 +5,7 @@ import static java.lang.LucceRtNatives.*;
 import static java.lang.LucceRtVariant.*;
 
 import java.security.ProtectionDomain;
+import jdk.internal.misc.Unsafe;
 import jdk.internal.misc.VM;
 import jdk.internal.vm.annotation.Hidden;
 
@@ -33,6 +34,16 @@ public final class LucceRtClasses {
             }
         }
         return ClassLoader.defineClass0(loader, lookup, name, b, off, len, pd, initialize, flags, classData);
+    }
+
+    /** As defineClass0, in place of Unsafe.defineAnonymousClass of JDK 11. {@code patches} are of constants by their index. */
+    @Hidden
+    public static Class<?> defineAnonymousClass(Unsafe u, Class<?> host, byte[] b, Object[] patches) {
+        if ((LIVE || VM.isModuleSystemInited()) && host != null && b != null) {
+            byte[] hooked = hookHiddenClass(host.getClassLoader0(), b, 0, b.length);
+            if (hooked != null) b = hooked;
+        }
+        return u.defineAnonymousClass(host, b, patches);
     }
 
     /**

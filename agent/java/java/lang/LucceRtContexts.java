@@ -62,6 +62,13 @@ public final class LucceRtContexts {
                 break;
             }
             if (s == LOST) return 0;
+            if (s == VM_ENTRY) {
+                // The VM has entered the frame, and nobody has needed the caller yet.
+                Thread t = Thread.currentThread();
+                if (pointer == 0 || !hasState(t) || !locateVmEntry(t.$lucceState, a - SLOT, pointer, m)) return 0;
+                if (index != 0) index = t.$lucceCounters;
+                continue;
+            }
             if (s == 0) {
                 // The frame was entered before the hooks were live: the VM knows its context.
                 Thread t = Thread.currentThread();

@@ -36,7 +36,8 @@ import jdk.internal.vm.annotation.Hidden;
  * field, is a place that may be written also.
  *
  * <pre>
- * +0   int  site   call site of the slot's frame; 0: none yet; ENTRY: below the first frame
+ * +0   int  site   call site of the slot's frame; 0: none yet; ENTRY: below the first frame;
+ *                   VM_ENTRY: the VM has entered the frame above, and nobody has needed the caller yet
  * +4   int  tag    method of the context `ctx`; 0: none
  * +8   long ctx    memo: the context of the frame that was called from here
  * </pre>

@@ -17,6 +17,10 @@ final class LucceRtNatives {
 
     static native long enterFromVm(long ts, long p);
 
+    static native long deferVmEntry(long ts, long p);
+
+    static native boolean locateVmEntry(long ts, long slot, long top, int method);
+
     static native long leaveToVm(long ts, long q);
 
     static native boolean repairSlots(long ts, long slot, long pointer);

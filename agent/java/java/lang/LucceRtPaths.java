@@ -88,7 +88,7 @@ public class LucceRtPaths {
     /** Whether a slot's site is a call site. */
     @ForceInline
     static boolean isCallSite(int site) {
-        return site != 0 && site != ENTRY && site != LOST;
+        return site != 0 && site != ENTRY && site != LOST && site != VM_ENTRY;
     }
 
     /** As the method above, for a call path that the thread has not cached; caches it. */

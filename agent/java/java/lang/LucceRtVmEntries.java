@@ -21,6 +21,21 @@ public class LucceRtVmEntries {
         return enterFromVm(t.$lucceState, t.$lucceStack);
     }
 
+    /**
+     * As enterVm, for a method that mostly ends before somebody needs its context: the VM is asked when a look-up finds
+     * the site VM_ENTRY below the method's slot.
+     */
+    @Hidden @DontInline
+    public static long enterVmLater() {
+        if (!LIVE) return enter();
+        Thread t = Thread.currentThread();
+        if (!hasState(t)) return t.$lucceStack;
+        long p = deferVmEntry(t.$lucceState, t.$lucceStack);
+        // What the VM enters before the method's first call is above it.
+        t.$lucceStack = p;
+        return p;
+    }
+
     /** Entry of a thread's first method. */
     @Hidden @DontInline
     public static long enterFirst() {

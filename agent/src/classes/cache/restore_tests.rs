@@ -93,6 +93,7 @@ fn rewrite_class(
     };
     let (method, site) = (ids.first_method, ids.first_site);
     let hooks = HookOptions {
+        defers_entries: false,
         exits: false,
         at_entry: false,
         restores: false,
@@ -100,6 +101,7 @@ fn rewrite_class(
         jdk_is_out_of_scope: false,
         inherits: false,
         kinds: kinds_without_entries(),
+        native_actions: false,
     };
     let plan = hooks::plan_class(class, instrumentations, method, site, &native, hooks);
     let done = rewrite(class, &plan).unwrap();

@@ -43,6 +43,7 @@ use counts::{
     CounterChange, CounterLocation, CounterReadings, MarkCounts, OtherThreadCounts,
     subtract_readings,
 };
+pub use report::MarkSums;
 use report::{MarkReport, unknown_reason};
 use tasks::{PlainTask, RunningTasks};
 
@@ -300,9 +301,35 @@ impl AllocationMarks {
         state: Option<&ThreadState>,
         ended: EndedMark,
     ) -> Option<String> {
+        self.finish_mark(agent, env, (state, ended), |report| {
+            report.to_text(agent, env)
+        })
+    }
+
+    /// Ends a mark and returns its sums. `None`: as of [`AllocationMarks::end_mark`].
+    pub fn sum_mark(
+        &self,
+        agent: CountingParts<'_>,
+        env: JniEnvironment,
+        state: Option<&ThreadState>,
+        ended: EndedMark,
+    ) -> Option<MarkSums> {
+        self.finish_mark(agent, env, (state, ended), |report| {
+            report.sum_events(agent, env)
+        })
+    }
+
+    /// Ends a mark and returns what `read_report` makes of its counts.
+    fn finish_mark<T>(
+        &self,
+        agent: CountingParts<'_>,
+        env: JniEnvironment,
+        (state, ended): (Option<&ThreadState>, EndedMark),
+        read_report: impl FnOnce(&MarkReport) -> T,
+    ) -> Option<T> {
         let mut mark = self.lock().marks.remove(&ended.number)?;
         let mut cells = Vec::new();
-        let text = state.and_then(|state| {
+        let result = state.and_then(|state| {
             let is_own = mark.state == std::ptr::from_ref(state) as usize;
             let counts = is_own && refusal_reason(agent, state).is_none();
             counts.then(|| {
@@ -311,9 +338,9 @@ impl AllocationMarks {
                     mark.keep_counts(&counters);
                 }
                 let report = self.sum_marked_allocations(agent, &mark);
-                let text = report.to_text(agent, env);
+                let result = read_report(&report);
                 cells = report.cells;
-                text
+                result
             })
         });
         let mut open = self.lock();
@@ -341,7 +368,7 @@ impl AllocationMarks {
             }
             agent.core.event_mask.follow_tasks(false);
         }
-        text
+        result
     }
 
     fn sum_marked_allocations(

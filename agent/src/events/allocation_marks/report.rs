@@ -3,12 +3,11 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use lucce_callgraph::{ContextId, MethodId};
+use lucce_instrument::kinds::LOCK_WAITS;
 use lucce_jvmti::JniEnvironment;
 
 use crate::counting::CountingParts;
-use crate::counting::object_sizes::find_site_size;
-use crate::registry::RegisteredSiteKind;
+use crate::counting::object_sizes::{ContextAllocation, find_context_allocation};
 
 use super::KIND;
 use super::counts::{CounterChange, CounterLocation, CounterReading, sum_readings};
@@ -40,32 +39,74 @@ impl MarkReport {
 
     /// The caller holds no lock: measuring sizes creates objects in this thread.
     pub(super) fn to_text(&self, agent: CountingParts<'_>, env: JniEnvironment) -> String {
-        let mut lost = self.dropped;
         let mut lines = String::new();
-        let mut line = |reading: CounterReading, bytes: u64, of: &str| {
+        let unknown = self.for_each_allocation(agent, env, |reading, bytes, of| {
             let _ = writeln!(
                 lines,
                 "{:x} {} {bytes} {of}",
                 reading.number.0, reading.count
             );
-        };
+        });
+        let lost = self.dropped + unknown;
+        format!("{lost}\n{}\n{lines}", self.reasons.join("; "))
+    }
+
+    /// The sums of all contexts. The caller holds no lock.
+    pub(super) fn sum_events(&self, agent: CountingParts<'_>, env: JniEnvironment) -> MarkSums {
+        let mut sums = MarkSums::default();
+        let unknown = self.for_each_allocation(agent, env, |reading, bytes, _| {
+            sums.objects += reading.count;
+            sums.bytes += bytes;
+        });
+        sums.lost = self.dropped + unknown;
+        let waits = agent.counting.event_types.details_of_kind(LOCK_WAITS.name);
+        for reading in &self.by_type {
+            if waits.contains_key(&reading.event) {
+                sums.waits += reading.count;
+                sums.wait_ns += reading.value;
+            }
+        }
+        sums
+    }
+
+    /// Calls `each` with the reading of each context and type, its bytes and the type. Returns the number of events whose type
+    /// is unknown.
+    fn for_each_allocation(
+        &self,
+        agent: CountingParts<'_>,
+        env: JniEnvironment,
+        mut each: impl FnMut(CounterReading, u64, &str),
+    ) -> u64 {
+        let mut unknown = 0;
         for reading in sum_readings(&self.allocations) {
-            match find_allocation(agent, env, reading.number) {
-                SiteAllocation::Object { size, of } => {
-                    line(reading, reading.value + reading.count * size, &of)
+            match find_context_allocation(agent, env, reading.number) {
+                ContextAllocation::Object { size, of } => {
+                    each(reading, reading.value + reading.count * size, &of);
                 }
-                SiteAllocation::Nothing => {}
-                SiteAllocation::Unknown => lost += reading.count.max(1),
+                ContextAllocation::Nothing => {}
+                ContextAllocation::Unknown => unknown += reading.count.max(1),
             }
         }
         let details = agent.counting.event_types.details_of_kind(KIND);
         for reading in sum_readings(&self.by_type) {
             if let Some(of) = details.get(&reading.event) {
-                line(reading, reading.value, of);
+                each(reading, reading.value, of);
             }
         }
-        format!("{lost}\n{}\n{lines}", self.reasons.join("; "))
+        unknown
     }
+}
+
+/// The sums of a mark.
+#[derive(Clone, Copy, Default)]
+pub struct MarkSums {
+    pub objects: u64,
+    pub bytes: u64,
+    /// Waits that have ended, and their time.
+    pub waits: u64,
+    pub wait_ns: u64,
+    /// Dropped events.
+    pub lost: u64,
 }
 
 /// Why the counts lack events of these threads.
@@ -90,42 +131,4 @@ pub(super) fn unknown_reason(knows_origins: bool, events: &BTreeMap<String, u64>
              code has started them"
         ),
     }
-}
-
-enum SiteAllocation {
-    /// Bytes of each object in addition to the counter's sum, and the descriptor.
-    Object {
-        size: u64,
-        of: String,
-    },
-    /// A site of other events, which have counters as well.
-    Nothing,
-    Unknown,
-}
-
-fn find_allocation(
-    agent: CountingParts<'_>,
-    env: JniEnvironment,
-    number: ContextId,
-) -> SiteAllocation {
-    let frames = agent.core.encoder.decode_context(number, MethodId::EVENT);
-    let Some(site) = frames
-        .ok()
-        .and_then(|frames| frames.first().map(|frame| frame.site.0))
-    else {
-        return SiteAllocation::Unknown;
-    };
-    let registry = agent.core.registry();
-    let Some(info) = registry.site(site) else {
-        return SiteAllocation::Unknown;
-    };
-    let of = match info.kind {
-        RegisteredSiteKind::New(of) | RegisteredSiteKind::Array(of) => {
-            registry.name_text(of).to_string()
-        }
-        _ => return SiteAllocation::Nothing,
-    };
-    drop(registry);
-    let size = find_site_size(agent, env, site).unwrap_or(0);
-    SiteAllocation::Object { size, of }
 }

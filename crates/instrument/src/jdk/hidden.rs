@@ -2,7 +2,7 @@
 //!
 //! An agent without class files needs this list: JVMTI shows the methods, but no annotations.
 //!
-//! Origin: all methods of `java.base` with `@Hidden` in the class files of JDK 17 and 25. A test compares the list.
+//! Origin: all methods of `java.base` with `@Hidden` in the class files of JDK 11, 17 and 25. A test compares the list.
 
 /// Methods with `@Hidden` in JDK 17 and 25, by class. A pattern is a name, a name with its descriptor, or a prefix of a
 /// name with `*`.
@@ -65,6 +65,11 @@ pub const HIDDEN: [(&str, &[&str]); 15] = [
 /// Hidden in one JDK only.
 const HIDDEN_17: (&str, &[&str]) = ("java/security/AccessController", &["wrapException"]);
 const HIDDEN_25: (&str, &[&str]) = ("java/lang/invoke/VarForm", &["getMemberName"]);
+/// Not hidden in JDK 11.
+const SHOWN_IN_11: [&str; 2] = [
+    "java/lang/invoke/Invokers",
+    "java/lang/invoke/VarHandleGuards",
+];
 /// Classes that hold only compiled forms of method handles.
 const HOLDERS: (&str, &str) = ("java/lang/invoke/", "$Holder");
 
@@ -77,6 +82,9 @@ pub fn is_hidden(release: u32, class: &str, method: &str, descriptor: &str) -> b
             .is_some_and(|rest| rest.is_empty() || rest == descriptor),
     };
     let own = if release < 21 { HIDDEN_17 } else { HIDDEN_25 };
+    if release < 17 && SHOWN_IN_11.contains(&class) {
+        return false;
+    }
     class.starts_with(HOLDERS.0) && class.ends_with(HOLDERS.1)
         || HIDDEN
             .iter()
@@ -96,5 +104,7 @@ mod hidden_tests {
         assert!(!hidden("java/lang/invoke/LambdaForm", "prepare"));
         assert!(!hidden("a/B$Holder", "get"));
         assert!(!hidden("java/lang/Thread", "run"));
+        let guard = "java/lang/invoke/VarHandleGuards";
+        assert!(!is_hidden(11, guard, "guard_LL_V", "()V"));
     }
 }

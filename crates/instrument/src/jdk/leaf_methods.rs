@@ -60,12 +60,14 @@ pub fn is_recorder_leaf(call: &MethodCall<'_>) -> bool {
         "getStackTraceId",
         "getThreadId",
     ];
-    const GETTERS: [&str; 5] = [
+    const GETTERS: [&str; 6] = [
         "getThresholdTicks",
         "getStackTraceEnabled",
         "getStackTraceOffset",
         "isCommittable",
         "isRegistered",
+        // JDK 11.
+        "isCommitable",
     ];
     match &*call.owner {
         "jdk/jfr/internal/JVM" => NATIVES.contains(&&*call.name),

@@ -11,6 +11,7 @@ pub mod hidden;
 pub mod intrinsics;
 pub mod io;
 pub mod leaf_methods;
+pub mod older_names;
 pub mod recorder;
 pub mod roles;
 pub mod tasks;

@@ -5,7 +5,7 @@ use lucce_bytecode::{ClassFile, ClassFileMethod, CodeAttribute, CodeScan, Method
 use crate::helpers::HELPER_PREFIX;
 use crate::instrumentation::{FrameKind, MethodInstrumentation};
 use crate::jdk::leaf_methods::{INVOKE_CLEANER, UNSAFE, is_leaf, is_leaf_call};
-use crate::jdk::{agents, foreign, recorder, vm_calls};
+use crate::jdk::{agents, foreign, older_names, recorder, vm_calls};
 
 pub const CLASS_INITIALIZER: &str = "<clinit>";
 /// Methods that customize a method handle.
@@ -72,7 +72,12 @@ const SHOWN_SWITCHES: [&str; 4] = ["runContinuation", "scheduleUnpark", "cancel"
 pub fn is_transparent(class: &str, method: &ClassFileMethod<'_>) -> bool {
     is_untouched(class, &method.name)
         || switches_thread(class, method) && !SHOWN_SWITCHES.contains(&&*method.name)
-        || class != OTHERS && method.has_annotation(HIDDEN)
+        || class != OTHERS && has_hidden_annotation(method)
+}
+
+/// Whether the method has the annotation of methods that the VM omits from stack traces, in any JDK.
+pub fn has_hidden_annotation(method: &ClassFileMethod<'_>) -> bool {
+    method.has_annotation(HIDDEN) || method.has_annotation(older_names::HIDDEN)
 }
 
 /// Whether entry and exit of the method happen on different threads (JDK 21 and later).

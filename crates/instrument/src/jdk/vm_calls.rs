@@ -2,7 +2,8 @@
 //!
 //! Origin: `HotSpot` enters Java by `JavaCalls`, and by the stubs of foreign functions and of continuations, whose
 //! methods are hidden. Every call of `JavaCalls::*` in `libjvm.so` of JDK 17 and JDK 25 was examined for the names and
-//! descriptors that it passes. `foreign` has the stubs of foreign functions. Not in the lists:
+//! descriptors that it passes. Of JDK 11, the names in `libjvm.so` that JDK 17 lacks were examined, and all natives of
+//! `java.base`. `foreign` has the stubs of foreign functions. Not in the lists:
 //!
 //! - Calls by JNI and by reflection's natives: these are bracketed.
 //! - `Thread.run`, a thread's first frame, for which `$lucceStack` is right. Also `VirtualThread.run`, and the method that
@@ -22,6 +23,8 @@
 //! Below a frame that is in no list, a class initializer finds slots that do not match the frames, and its events are
 //! dropped.
 
+use lucce_bytecode::ClassFileMethod;
+
 use crate::jdk::recorder;
 
 /// VM entries on objects of any class, by name and descriptor.
@@ -35,7 +38,7 @@ const ANY_CLASS: [&str; 5] = [
 ];
 
 /// VM entries by class and method, with the descriptor if other overloads are called often. `*` makes a prefix.
-pub const METHODS: [(&str, &str); 53] = [
+pub const METHODS: [(&str, &str); 55] = [
     // In the middle of any method: linking, loading and initialising.
     ("java/lang/invoke/MethodHandleNatives", "linkCallSite"),
     (
@@ -57,6 +60,12 @@ pub const METHODS: [(&str, &str); 53] = [
     ("java/lang/ClassLoader", "findNative"),
     ("java/lang/ClassLoader", "getResourceAsByteArray"),
     ("jdk/internal/loader/NativeLibraries", "getFromClass"),
+    // JDK 11.
+    ("java/lang/ClassLoader$NativeLibrary", "getFromClass"),
+    (
+        "java/security/ProtectionDomain",
+        "impliesCreateAccessControlContext",
+    ),
     ("java/lang/Throwable", "initCause"),
     (
         "java/lang/BootstrapMethodError",
@@ -190,6 +199,21 @@ pub fn is_vm_entered(class: &str, method: &str, descriptor: &str) -> bool {
         || ANY_CLASS
             .iter()
             .any(|name| matches_pattern(name, method, descriptor))
+}
+
+/// Whether the VM enters privileged actions. `release`: the JDK's feature version, such as 11.
+///
+/// In JDK 11 `AccessController.doPrivileged` is a native method that calls its action's `run`. It is Java code in later
+/// JDKs.
+#[must_use]
+pub fn has_native_actions(release: u32) -> bool {
+    release <= 11
+}
+
+/// Whether the method may be that of a privileged action: `run` of `PrivilegedAction` and `PrivilegedExceptionAction`.
+#[must_use]
+pub fn is_action(method: &ClassFileMethod<'_>) -> bool {
+    method.name == "run" && method.descriptor == "()Ljava/lang/Object;"
 }
 
 /// Whether code of Flight Recorder calls this method.

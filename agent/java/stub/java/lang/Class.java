@@ -10,4 +10,6 @@ public final class Class<T> {
      * place that does not name its class.
      */
     public long $lucceType;
+
+    native ClassLoader getClassLoader0();
 }

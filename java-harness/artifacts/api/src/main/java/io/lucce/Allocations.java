@@ -56,7 +56,17 @@ public final class Allocations {
 
         private static com.sun.management.ThreadMXBean find() {
             Object bean = ManagementFactory.getThreadMXBean();
-            return bean instanceof com.sun.management.ThreadMXBean found ? found : null;
+            if (!(bean instanceof com.sun.management.ThreadMXBean)) {
+                return null;
+            }
+            com.sun.management.ThreadMXBean threads = (com.sun.management.ThreadMXBean) bean;
+            try {
+                threads.getCurrentThreadAllocatedBytes();
+                return threads;
+            } catch (NoSuchMethodError e) {
+                // JDK 11.
+                return null;
+            }
         }
 
         /** Bytes; negative: the VM does not count, or not in virtual threads. Allocates nothing. */
@@ -431,20 +441,32 @@ public final class Allocations {
             dimensions++;
         }
         String element = name.substring(dimensions);
-        String shown = switch (element) {
-            case "B" -> "byte";
-            case "C" -> "char";
-            case "D" -> "double";
-            case "F" -> "float";
-            case "I" -> "int";
-            case "J" -> "long";
-            case "S" -> "short";
-            case "Z" -> "boolean";
-            default -> element.startsWith("L") && element.endsWith(";")
-                ? element.substring(1, element.length() - 1).replace('/', '.')
-                : element;
-        };
-        return shown + "[]".repeat(dimensions) + rest;
+        return elementType(element) + "[]".repeat(dimensions) + rest;
+    }
+
+    private static String elementType(String element) {
+        switch (element) {
+            case "B":
+                return "byte";
+            case "C":
+                return "char";
+            case "D":
+                return "double";
+            case "F":
+                return "float";
+            case "I":
+                return "int";
+            case "J":
+                return "long";
+            case "S":
+                return "short";
+            case "Z":
+                return "boolean";
+            default:
+                return element.startsWith("L") && element.endsWith(";")
+                    ? element.substring(1, element.length() - 1).replace('/', '.')
+                    : element;
+        }
     }
 
     /**

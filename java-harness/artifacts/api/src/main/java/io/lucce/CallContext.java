@@ -128,6 +128,22 @@ public final class CallContext {
     }
 
     /**
+     * Opens the tag {@code request} for a request that the agent may not see, as a tracing library does.
+     *
+     * <p>Where {@code requests=auto} has opened a request in this thread, its name stays. Within the tag that this method
+     * opens, the agent's own names hold from the framework's entry on. No request is counted.
+     *
+     * @param name the kind of request, without values: {@code GET /orders/{id}}; limits are those of {@link #tag tag}
+     * @return what closes it; without the agent, or within a request that the agent knows, one that does nothing
+     */
+    public static Tag requestTag(String name) {
+        if (!ACTIVE || isRequest0()) {
+            return Tag.NONE;
+        }
+        return tag("request", name);
+    }
+
+    /**
      * Says that the program is ready: its start-up is over.
      *
      * <p>With the agent's option {@code delay=ready} counting begins at the first call, or at the first request
@@ -228,6 +244,9 @@ public final class CallContext {
 
     /** Exported, too: a number that closes the tag; 0: nothing has changed. */
     private static native long tag0(String key, String value);
+
+    /** Exported, too: whether {@code requests=auto} has a request open in this thread. */
+    private static native boolean isRequest0();
 
     /** Exported, too. */
     private static native void ready0();

@@ -13,7 +13,7 @@ final class BrokenCallSite {
     static Class<?> define() throws IllegalAccessException {
         ClassWriter writer = new ClassWriter(ClassWriter.COMPUTE_MAXS);
         int access = Opcodes.ACC_PUBLIC | Opcodes.ACC_FINAL | Opcodes.ACC_SUPER;
-        writer.visit(Opcodes.V17, access, "io/lucce/programs/Broken", null, "java/lang/Object", null);
+        writer.visit(Opcodes.V11, access, "io/lucce/programs/Broken", null, "java/lang/Object", null);
         int method = Opcodes.ACC_PUBLIC | Opcodes.ACC_STATIC;
         MethodVisitor call = writer.visitMethod(method, "call", "()V", null, null);
         call.visitCode();

@@ -44,8 +44,21 @@ public final class Check {
     private Check() {}
 
     /** {@code whole}: the JVM's trace with all its frames. */
-    private record Place(
-            long id, StackTraceElement[] trace, StackTraceElement[] whole, Thread thread, String untouched) {}
+    private static final class Place {
+        final long id;
+        final StackTraceElement[] trace;
+        final StackTraceElement[] whole;
+        final Thread thread;
+        final String untouched;
+
+        Place(long id, StackTraceElement[] trace, StackTraceElement[] whole, Thread thread, String untouched) {
+            this.id = id;
+            this.trace = trace;
+            this.whole = whole;
+            this.thread = thread;
+            this.untouched = untouched;
+        }
+    }
 
     private static MethodHandle handle() {
         try {
@@ -97,14 +110,19 @@ public final class Check {
     }
 
     private static boolean isOutside(StackTraceElement frame) {
-        return switch (SCOPE) {
-            case "app" -> isOfTheJdk(frame);
-            case "outer" -> frame.getClassName().indexOf('$') >= 0;
-            case "handles" -> !frame.getClassName().startsWith("java.lang.invoke.")
-                    && !frame.getClassName().startsWith("io.lucce.");
-            case "generated" -> frame.getClassName().startsWith("io.lucce.programs.generated.");
-            default -> false;
-        };
+        switch (SCOPE) {
+            case "app":
+                return isOfTheJdk(frame);
+            case "outer":
+                return frame.getClassName().indexOf('$') >= 0;
+            case "handles":
+                return !frame.getClassName().startsWith("java.lang.invoke.")
+                        && !frame.getClassName().startsWith("io.lucce.");
+            case "generated":
+                return frame.getClassName().startsWith("io.lucce.programs.generated.");
+            default:
+                return false;
+        }
     }
 
     /** Boot loader and nameless loaders have no name, but the boot loader's classes have a named module. */

@@ -190,9 +190,18 @@ public final class Constructors {
         }
     }
 
-    record Pair(Object left, Object right) {
-        Pair {
+    static final class Pair {
+        private final Object left;
+        private final Object right;
+
+        Pair(Object left, Object right) {
             Check.that(CallContext.current(), new Throwable());
+            this.left = left;
+            this.right = right;
+        }
+
+        Object right() {
+            return right;
         }
     }
 

@@ -80,13 +80,14 @@ public final class DeepRecursion {
             return 0;
         }
         int next = random * 1103515245 + 12345;
-        int below = switch ((next >>> 16) & 3) {
-            case 0 -> irregular(depth - 1, next);
-            case 1 -> irregular2(depth - 1, next);
-            case 2 -> irregular3(depth - 1, next);
-            default -> irregular(depth - 1, next);
-        };
-        return below + 1;
+        switch ((next >>> 16) & 3) {
+            case 1:
+                return irregular2(depth - 1, next) + 1;
+            case 2:
+                return irregular3(depth - 1, next) + 1;
+            default:
+                return irregular(depth - 1, next) + 1;
+        }
     }
 
     static int irregular2(int depth, int random) {

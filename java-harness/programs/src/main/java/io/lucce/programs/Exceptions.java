@@ -175,23 +175,56 @@ public final class Exceptions {
 
     private static void rawThrow(Object[] array, int kind) {
         switch (kind) {
-            case 0 -> divide(kind + 1, kind);
-            case 1 -> element(new int[kind], kind);
-            case 2 -> length(null);
-            case 3 -> cast(kind);
-            case 4 -> store(array, new Object());
-            case 5 -> negative(-kind);
-            case 6 -> negativeMulti(-kind);
-            case 7 -> monitor(null);
-            case 8 -> nullThrow();
-            case 9 -> unbox(null);
-            case 10 -> kept = new String((char[]) null);
-            case 11 -> "abc".substring(kind);
-            case 12 -> System.arraycopy(new int[1], 0, new long[1], 0, 1);
-            case 13 -> Integer.parseInt("eleven");
-            case 14 -> java.util.List.of(1).iterator().remove();
-            case 15 -> new java.util.ArrayDeque<>().removeFirst();
-            default -> throw new Signal(kind);
+            case 0:
+                divide(kind + 1, kind);
+                break;
+            case 1:
+                element(new int[kind], kind);
+                break;
+            case 2:
+                length(null);
+                break;
+            case 3:
+                cast(kind);
+                break;
+            case 4:
+                store(array, new Object());
+                break;
+            case 5:
+                negative(-kind);
+                break;
+            case 6:
+                negativeMulti(-kind);
+                break;
+            case 7:
+                monitor(null);
+                break;
+            case 8:
+                nullThrow();
+                break;
+            case 9:
+                unbox(null);
+                break;
+            case 10:
+                kept = new String((char[]) null);
+                break;
+            case 11:
+                "abc".substring(kind);
+                break;
+            case 12:
+                System.arraycopy(new int[1], 0, new long[1], 0, 1);
+                break;
+            case 13:
+                Integer.parseInt("eleven");
+                break;
+            case 14:
+                java.util.List.of(1).iterator().remove();
+                break;
+            case 15:
+                new java.util.ArrayDeque<>().removeFirst();
+                break;
+            default:
+                throw new Signal(kind);
         }
     }
 

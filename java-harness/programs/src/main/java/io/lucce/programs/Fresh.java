@@ -28,8 +28,8 @@ public final class Fresh extends ClassLoader {
             method.setAccessible(true);
             return method.invoke(null);
         } catch (InvocationTargetException e) {
-            if (e.getCause() instanceof Error error) {
-                throw error;
+            if (e.getCause() instanceof Error) {
+                throw (Error) e.getCause();
             }
             throw (Exception) e.getCause();
         }

@@ -5,7 +5,7 @@ import static org.objectweb.asm.Opcodes.DUP;
 import static org.objectweb.asm.Opcodes.INVOKESPECIAL;
 import static org.objectweb.asm.Opcodes.INVOKESTATIC;
 import static org.objectweb.asm.Opcodes.NEW;
-import static org.objectweb.asm.Opcodes.V17;
+import static org.objectweb.asm.Opcodes.V11;
 
 import org.objectweb.asm.ClassWriter;
 import org.objectweb.asm.Label;
@@ -18,7 +18,7 @@ final class Generated {
     private Generated() {}
 
     static ClassWriter start(String name) {
-        return start(name, V17);
+        return start(name, V11);
     }
 
     static ClassWriter start(String name, int version) {

@@ -176,7 +176,7 @@ public final class Lambdas {
         List<String> sorted = Stream.of("b", "c", "a").sorted(Comparator.comparing(text -> {
             Check.that(CallContext.current(), new Throwable());
             return text;
-        })).flatMap(text -> Stream.of(text, text)).limit(5).toList();
+        })).flatMap(text -> Stream.of(text, text)).limit(5).collect(Collectors.toList());
         Check.equal(List.of("a", "a", "b", "b", "c"), sorted);
         Check.that(CallContext.current(), new Throwable());
         Map<String, Object> map = new TreeMap<>();
@@ -204,7 +204,7 @@ public final class Lambdas {
         List<Object> made = Stream.iterate(1, n -> n + 1).limit(32).parallel().<Object>map(n -> {
             Check.that(CallContext.current(), new Throwable());
             return new byte[n];
-        }).toList();
+        }).collect(Collectors.toList());
         Check.equal(32, made.size());
         try {
             IntStream.range(0, 64).parallel().forEach(n -> {

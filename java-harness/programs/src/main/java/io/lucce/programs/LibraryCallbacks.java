@@ -196,7 +196,13 @@ public final class LibraryCallbacks {
         Check.that(CallContext.current(), new Throwable());
     }
 
-    record Weighed(int weight) implements Comparable<Weighed> {
+    static final class Weighed implements Comparable<Weighed> {
+        private final int weight;
+
+        Weighed(int weight) {
+            this.weight = weight;
+        }
+
         @Override
         public int compareTo(Weighed other) {
             kept = new byte[252];
@@ -212,7 +218,7 @@ public final class LibraryCallbacks {
             queue.add(new Weighed((i * 7 + n) % 10));
             map.put(new Weighed((i * 3 + n) % 10), new byte[253]);
         }
-        Check.equal(0, queue.poll().weight());
+        Check.equal(0, queue.poll().weight);
         Check.equal(10, map.size());
         ConcurrentHashMap<Integer, Object> concurrent = new ConcurrentHashMap<>();
         for (int i = 0; i < 10; i++) {

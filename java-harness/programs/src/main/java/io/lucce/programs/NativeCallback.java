@@ -138,8 +138,8 @@ public final class NativeCallback {
             this.argument = argument;
             kept = new byte[36];
             Check.that(CallContext.current(), new Throwable());
-            if (argument instanceof String text) {
-                throw new IllegalArgumentException(text);
+            if (argument instanceof String) {
+                throw new IllegalArgumentException((String) argument);
             }
         }
     }

@@ -4,6 +4,7 @@ import io.lucce.CallContext;
 import java.lang.invoke.MethodHandle;
 import java.lang.invoke.MethodHandles;
 import java.lang.invoke.MethodType;
+import java.lang.reflect.Method;
 import java.util.ArrayList;
 import java.util.Iterator;
 import java.util.List;
@@ -14,6 +15,7 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
+import java.util.concurrent.locks.LockSupport;
 import java.util.function.Function;
 import java.util.function.Supplier;
 import java.util.stream.Collectors;
@@ -40,7 +42,10 @@ public final class OutOfScope {
             reflection();
             passedOn();
             iterated();
+            loaders(i);
         }
+        overflown();
+        waiting();
         one.shutdown();
         Check.done();
     }
@@ -181,8 +186,11 @@ public final class OutOfScope {
     }
 
     /** A key that is called by maps, and that sometimes throws in the middle of them. */
-    private record Key(int value) implements Comparable<Key> {
-        private Key {
+    private static final class Key implements Comparable<Key> {
+        private final int value;
+
+        private Key(int value) {
+            this.value = value;
             look();
         }
 
@@ -244,7 +252,7 @@ public final class OutOfScope {
                                     : constructor.getParameterCount() == 1 ? new Object[] {depth}
                                     : new Object[] {new Object[0], depth})))
                     .map(OutOfScope::identity)
-                    .toList();
+                    .collect(Collectors.toList());
             Check.equal(3, made.size());
         }
         OutOfScope.class.getDeclaredMethod("identity", Object.class).invoke(null, "a");
@@ -335,7 +343,156 @@ public final class OutOfScope {
         look();
     }
 
-    private record Text(String text) implements CharSequence {
+    /**
+     * {@code loadClass} can be a VM entry. Without hooks, nobody needs its context until the program's own method, far above,
+     * has an event.
+     */
+    private static final class Finding extends ClassLoader {
+        private final Function<Finding, Object> body;
+        private final int left;
+
+        Finding(int left, Function<Finding, Object> body) {
+            super(null);
+            this.left = left;
+            this.body = body;
+        }
+
+        /** Here it is without hooks if nested classes are. */
+        @Override
+        public Class<?> loadClass(String name) throws ClassNotFoundException {
+            if (name.isEmpty()) {
+                body.apply(this);
+                body.apply(this);
+            }
+            return super.loadClass(name);
+        }
+
+        /** Called by the JDK. */
+        @Override
+        protected Class<?> findClass(String name) throws ClassNotFoundException {
+            return (Class<?>) body.apply(this);
+        }
+    }
+
+    /** Initialized while a class is looked for. */
+    private static final class First {
+        static final Object MADE = made();
+        static final Supplier<Object> LATER = () -> new Object[] {made()};
+    }
+
+    private static Object find(int left, String name, Function<Finding, Object> body) {
+        try {
+            return new Finding(left, body).loadClass(name);
+        } catch (ClassNotFoundException e) {
+            throw new IllegalStateException(e);
+        }
+    }
+
+    private static Object quiet(Finding loader) {
+        return null;
+    }
+
+    private static Object found(Finding loader) {
+        deep(0, 20);
+        identity(First.LATER.get());
+        look();
+        return null;
+    }
+
+    private static Object foundLater(Finding loader) {
+        return loader.left == 0 ? found(loader) : find(loader.left - 1, "none", OutOfScope::foundLater);
+    }
+
+    private static Object foundFirst(Finding loader) {
+        look();
+        Object all = loader.left == 0 ? null : find(loader.left - 1, "none", OutOfScope::foundFirst);
+        look();
+        return all;
+    }
+
+    private static Object foundBroken(Finding loader) {
+        if (loader.left > 0) {
+            return find(loader.left - 1, "none", OutOfScope::foundBroken);
+        }
+        return new Derived(3);
+    }
+
+    private static Object foundInLoop(Finding loader) {
+        List.of(1, 2).forEach(n -> identity(boxed(n)));
+        return null;
+    }
+
+    private static void loaders(int round) {
+        List<Function<Finding, Object>> bodies = List.of(
+                OutOfScope::quiet, OutOfScope::found, OutOfScope::foundLater, OutOfScope::foundFirst, OutOfScope::foundInLoop);
+        for (Function<Finding, Object> body : bodies) {
+            find(round % 4, "none", body);
+            look();
+        }
+        try {
+            find(2, "none", OutOfScope::foundBroken);
+            Check.wrong("it is broken");
+        } catch (IllegalArgumentException e) {
+            look();
+        }
+        try {
+            find(1, "", OutOfScope::foundFirst);
+        } catch (NullPointerException e) {
+            look();
+        }
+        look();
+    }
+
+    private static Object foundForever(Finding loader) {
+        return find(0, "none", OutOfScope::foundForever);
+    }
+
+    /** No handler is sure to run. */
+    private static void overflown() {
+        for (int i = 0; i < 3; i++) {
+            try {
+                foundForever(null);
+                Check.wrong("the stack has an end");
+            } catch (StackOverflowError e) {
+                look();
+            }
+            find(2, "none", OutOfScope::foundLater);
+            look();
+        }
+    }
+
+    private static Object foundSlowly(Finding loader) {
+        LockSupport.parkNanos(100_000);
+        look();
+        return null;
+    }
+
+    /** A virtual thread waits below a loader; JDKs before 21 have none. */
+    private static void waiting() throws Exception {
+        Method start;
+        try {
+            start = Thread.class.getMethod("startVirtualThread", Runnable.class);
+        } catch (NoSuchMethodException e) {
+            return;
+        }
+        List<Thread> threads = new ArrayList<>();
+        for (int i = 0; i < 20; i++) {
+            String name = i % 2 == 0 ? "" : "none";
+            threads.add((Thread) start.invoke(null, (Runnable) () -> find(0, name, OutOfScope::foundSlowly)));
+        }
+        for (Thread thread : threads) {
+            thread.join();
+        }
+        look();
+    }
+
+    private static final class Text implements CharSequence {
+        private final String text;
+
+        Text(String text) {
+            this.text = text;
+        }
+
         @Override
         public int length() {
             look();

@@ -58,7 +58,13 @@ public final class Proxies {
         }
     }
 
-    record Forwarding(Object target) implements InvocationHandler {
+    static final class Forwarding implements InvocationHandler {
+        private final Object target;
+
+        Forwarding(Object target) {
+            this.target = target;
+        }
+
         @Override
         public Object invoke(Object proxy, Method method, Object[] arguments) throws Throwable {
             kept = new byte[81];

@@ -140,7 +140,13 @@ public final class ReflectionCalls {
         }
     }
 
-    record Square(int side) implements Shape {
+    static final class Square implements Shape {
+        private final int side;
+
+        Square(int side) {
+            this.side = side;
+        }
+
         @Override
         public int area() {
             Check.that(CallContext.current(), new Throwable());
@@ -148,7 +154,13 @@ public final class ReflectionCalls {
         }
     }
 
-    record Line(int length) implements Shape {
+    static final class Line implements Shape {
+        private final int length;
+
+        Line(int length) {
+            this.length = length;
+        }
+
         @Override
         public int area() {
             Check.that(CallContext.current(), new Throwable());

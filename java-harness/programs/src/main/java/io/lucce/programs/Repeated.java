@@ -215,11 +215,14 @@ public final class Repeated {
     }
 
     private static Object branch(int which, boolean checked) {
-        return switch (which) {
-            case 0 -> leaf(checked);
-            case 1 -> upper(checked);
-            default -> which == 2 ? branch(0, checked) : upper(checked);
-        };
+        switch (which) {
+            case 0:
+                return leaf(checked);
+            case 1:
+                return upper(checked);
+            default:
+                return which == 2 ? branch(0, checked) : upper(checked);
+        }
     }
 
     private static Object upper(boolean checked) {

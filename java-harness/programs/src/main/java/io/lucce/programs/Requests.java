@@ -73,7 +73,10 @@ public final class Requests {
         public void handle(HttpExchange exchange) throws IOException {
             String name = "request=" + exchange.getRequestMethod() + " /items";
             began(name);
-            work(name, 3);
+            // The agent's own name stays.
+            try (CallContext.Tag tag = CallContext.requestTag("another")) {
+                work(name, 3);
+            }
             answer(exchange);
         }
     }
@@ -126,6 +129,12 @@ public final class Requests {
         for (Thread client : clients) client.join();
         // Between two requests the pool's threads have no tag.
         pool.submit(() -> work(NONE, 4)).get();
+        pool.submit(() -> {
+            try (CallContext.Tag tag = CallContext.requestTag("of a tracer")) {
+                work("request=of a tracer", 2);
+            }
+            work(NONE, 3);
+        }).get();
         server.stop(0);
         pool.shutdown();
     }

@@ -18,7 +18,17 @@ public final class Scopes {
     private Scopes() {}
 
     /** A number taken in a scope, and the two traces of which it must be made. */
-    private record Taken(long id, StackTraceElement[] here, StackTraceElement[] origin) {}
+    private static final class Taken {
+        final long id;
+        final StackTraceElement[] here;
+        final StackTraceElement[] origin;
+
+        Taken(long id, StackTraceElement[] here, StackTraceElement[] origin) {
+            this.id = id;
+            this.here = here;
+            this.origin = origin;
+        }
+    }
 
     private static void check(Taken taken) {
         if (!CallContext.isActive()) {

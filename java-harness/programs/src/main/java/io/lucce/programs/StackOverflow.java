@@ -110,7 +110,7 @@ public final class StackOverflow {
         if (n >= last) {
             return n;
         }
-        kept = java.util.List.of(n, n + 1).stream().map(x -> throughLibrary(x + 1, last)).toList();
+        kept = java.util.List.of(n, n + 1).stream().map(x -> throughLibrary(x + 1, last)).collect(java.util.stream.Collectors.toList());
         return n;
     }
 

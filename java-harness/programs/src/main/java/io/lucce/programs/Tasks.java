@@ -37,7 +37,19 @@ import java.util.stream.IntStream;
  */
 public final class Tasks {
     /** Taken in a task. */
-    private record Taken(String kind, long id, StackTraceElement[] here, List<StackTraceElement[]> origins) {}
+    private static final class Taken {
+        final String kind;
+        final long id;
+        final StackTraceElement[] here;
+        final List<StackTraceElement[]> origins;
+
+        Taken(String kind, long id, StackTraceElement[] here, List<StackTraceElement[]> origins) {
+            this.kind = kind;
+            this.id = id;
+            this.here = here;
+            this.origins = origins;
+        }
+    }
 
     private static final ConcurrentLinkedQueue<Taken> ALL = new ConcurrentLinkedQueue<>();
 

@@ -107,16 +107,16 @@ final class AllocationLimit implements ExecutionCondition, InvocationInterceptor
             over.append(over(found.bytes(), limit.bytes(), "bytes"));
         }
         if (found.objects() > limit.objects()) {
-            over.append(over.isEmpty() ? "" : ", and ").append(over(found.objects(), limit.objects(), "objects"));
+            over.append(over.length() == 0 ? "" : ", and ").append(over(found.objects(), limit.objects(), "objects"));
         }
         if (limit.heapBytes() != Long.MAX_VALUE) {
             long heap = found.heapBytes().orElseThrow(() -> new ExtensionConfigurationException(
                     "@AllocatesAtMost(heapBytes): the VM does not count what this thread allocates"));
             if (heap > limit.heapBytes()) {
-                over.append(over.isEmpty() ? "" : ", and ").append(over(heap, limit.heapBytes(), "bytes of the heap"));
+                over.append(over.length() == 0 ? "" : ", and ").append(over(heap, limit.heapBytes(), "bytes of the heap"));
             }
         }
-        if (!over.isEmpty()) {
+        if (over.length() > 0) {
             throw new AssertionFailedError("allocates " + over + "\n" + found);
         }
     }

@@ -21,8 +21,8 @@ public final class LucceAsyncAppender extends AsyncAppender {
 
     @Override
     protected void preprocess(ILoggingEvent event) {
-        if (CallContext.isActive() && event instanceof LoggingEvent own) {
-            keep(own, CallContext.toString(CallContext.current()));
+        if (CallContext.isActive() && event instanceof LoggingEvent) {
+            keep((LoggingEvent) event, CallContext.toString(CallContext.current()));
         }
         super.preprocess(event);
     }

@@ -92,11 +92,15 @@ public final class LucceAgent {
     static String platform() {
         String system = System.getProperty("os.name", "?").toLowerCase(Locale.ROOT);
         String processor = System.getProperty("os.arch", "?").toLowerCase(Locale.ROOT);
-        return switch (processor) {
-            case "amd64", "x86_64" -> system + "-x64";
-            case "aarch64" -> system + "-arm64";
-            default -> system + "-" + processor;
-        };
+        switch (processor) {
+            case "amd64":
+            case "x86_64":
+                return system + "-x64";
+            case "aarch64":
+                return system + "-arm64";
+            default:
+                return system + "-" + processor;
+        }
     }
 
     private static Path home() {

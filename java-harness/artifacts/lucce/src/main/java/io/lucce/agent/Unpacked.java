@@ -1,6 +1,7 @@
 package io.lucce.agent;
 
 import java.io.IOException;
+import java.nio.ByteBuffer;
 import java.nio.file.AtomicMoveNotSupportedException;
 import java.nio.file.FileAlreadyExistsException;
 import java.nio.file.FileSystemException;
@@ -15,7 +16,6 @@ import java.nio.file.attribute.PosixFilePermissions;
 import java.security.MessageDigest;
 import java.security.NoSuchAlgorithmException;
 import java.util.Arrays;
-import java.util.HexFormat;
 import java.util.Map;
 import java.util.Set;
 import java.util.SortedMap;
@@ -124,7 +124,7 @@ final class Unpacked {
         try {
             MessageDigest digest = MessageDigest.getInstance("SHA-256");
             files.values().forEach(digest::update);
-            return HexFormat.of().formatHex(digest.digest(), 0, 8);
+            return String.format("%016x", ByteBuffer.wrap(digest.digest()).getLong());
         } catch (NoSuchAlgorithmException e) {
             throw new AssertionError("every Java platform has SHA-256", e);
         }

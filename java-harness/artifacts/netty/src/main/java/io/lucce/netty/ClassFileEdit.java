@@ -89,6 +89,22 @@ final class ClassFileEdit {
         return new String(bytes, at + 3, u2(in, at + 1), StandardCharsets.UTF_8);
     }
 
+    /** Of an entry that is no text, in bytes. */
+    private static int size(int tag) {
+        switch (tag) {
+            case 3: case 4: case 9: case 10: case 11: case 12: case 17: case 18:
+                return 5;
+            case 5: case 6:
+                return 9;
+            case 7: case 8: case 16: case 19: case 20:
+                return 3;
+            case 15:
+                return 4;
+            default:
+                throw new IllegalArgumentException("constant pool tag " + tag);
+        }
+    }
+
     private void findEntries() {
         ByteBuffer in = ByteBuffer.wrap(bytes);
         entries = new int[u2(in, POOL - 2)];
@@ -96,14 +112,7 @@ final class ClassFileEdit {
         for (int entry = 1; entry < entries.length; entry++) {
             entries[entry] = at;
             int tag = bytes[at];
-            at += switch (tag) {
-                case 1 -> 3 + u2(in, at + 1);
-                case 3, 4, 9, 10, 11, 12, 17, 18 -> 5;
-                case 5, 6 -> 9;
-                case 7, 8, 16, 19, 20 -> 3;
-                case 15 -> 4;
-                default -> throw new IllegalArgumentException("constant pool tag " + tag);
-            };
+            at += tag == 1 ? 3 + u2(in, at + 1) : size(tag);
             // Those of 64 bits take two numbers.
             entry += tag == 5 || tag == 6 ? 1 : 0;
         }

@@ -35,11 +35,8 @@ final class ContextLeakDetector<T> extends ResourceLeakDetector<T> {
     /** Follows an object, depending on Netty's level; null: it is not followed. */
     public ResourceLeakTracker<T> trackInContext(T object) {
         Level level = getLevel();
-        boolean isTracked = switch (level) {
-            case DISABLED -> false;
-            case PARANOID -> true;
-            default -> ThreadLocalRandom.current().nextInt(samplingInterval) == 0;
-        };
+        boolean isTracked = level == Level.PARANOID
+                || level != Level.DISABLED && ThreadLocalRandom.current().nextInt(samplingInterval) == 0;
         return isTracked ? follow(object, CallContext.current()) : null;
     }
 

@@ -47,7 +47,7 @@ final class ContextTracker<T> extends PhantomReference<Object> implements Resour
     }
 
     private static String textOf(Object hint) {
-        return hint instanceof ResourceLeakHint own ? own.toHintString() : hint.toString();
+        return hint instanceof ResourceLeakHint ? ((ResourceLeakHint) hint).toHintString() : hint.toString();
     }
 
     @Override

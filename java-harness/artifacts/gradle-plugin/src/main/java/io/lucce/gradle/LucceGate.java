@@ -1,0 +1,78 @@
+package io.lucce.gradle;
+
+import io.lucce.agent.build.AllocationGate;
+import io.lucce.agent.build.TestLogs;
+import java.io.File;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardCopyOption;
+import java.util.Optional;
+import org.gradle.api.DefaultTask;
+import org.gradle.api.GradleException;
+import org.gradle.api.file.FileCollection;
+import org.gradle.api.tasks.TaskAction;
+
+/**
+ * Fails the build if the tests allocate more than a base did, by {@code lucce gate}; and keeps the log of this build, as the base of
+ * later ones.
+ *
+ * <p>Without a base, nothing is compared. {@code gate.md} and {@code gate.xml} are in {@code build/lucce}.
+ */
+public class LucceGate extends DefaultTask {
+    private LucceExtension extension;
+    private File reports;
+    private File logs;
+    private File baseLog;
+    private FileCollection base;
+
+    /** Creates the task; the plugin sets what it works on. */
+    public LucceGate() {}
+
+    /** {@code logs}: of the tests; {@code baseLog}: the file that the log of this build is copied to. */
+    void configure(LucceExtension extension, File reports, File logs, File baseLog) {
+        this.extension = extension;
+        this.reports = reports;
+        this.logs = logs;
+        this.baseLog = baseLog;
+    }
+
+    /** The base, one file; null: none. */
+    void compareWith(FileCollection base) {
+        this.base = base;
+    }
+
+    /** Judges the log. */
+    @TaskAction
+    public void judge() {
+        if (base != null && base.getSingleFile().equals(baseLog)) {
+            throw new GradleException("lucce: " + baseLog + " is overwritten by this build: copy it, and name the copy as the base");
+        }
+        try {
+            Files.deleteIfExists(baseLog.toPath());
+            Optional<Path> log = new TestLogs(logs.toPath()).findLog();
+            if (log.isPresent()) {
+                judge(log.get());
+                Files.copy(log.get(), baseLog.toPath(), StandardCopyOption.REPLACE_EXISTING);
+            } else if (base != null) {
+                throw new GradleException("lucce: no log in " + logs + ": no test ran under the agent");
+            } else {
+                getLogger().lifecycle("lucce: no test ran under the agent");
+            }
+        } catch (IOException | UnsupportedOperationException e) {
+            throw new GradleException("lucce: " + e.getMessage(), e);
+        }
+    }
+
+    private void judge(Path log) throws IOException {
+        if (base == null) {
+            getLogger().lifecycle("lucce: nothing to compare with; lucce.baseVersion or lucce.baseFile names a base");
+            return;
+        }
+        AllocationGate gate = new AllocationGate(extension.getMaxGrowth().get(), extension.getThrough().getOrNull(),
+            extension.getNoLines().get(), reports.toPath());
+        if (!gate.passes(log, base.getSingleFile().toPath(), getLogger()::lifecycle)) {
+            throw new GradleException(gate.failure());
+        }
+    }
+}

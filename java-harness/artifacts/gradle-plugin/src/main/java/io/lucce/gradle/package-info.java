@@ -1,0 +1,4 @@
+/**
+ * The plugin {@code io.lucce} of Gradle.
+ */
+package io.lucce.gradle;

@@ -1,0 +1,55 @@
+package io.lucce.agent.build;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Optional;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+class TestLogsTest {
+    @TempDir
+    Path home;
+
+    @Test
+    void theArgumentNamesALogForEachProcess() {
+        TestLogs logs = new TestLogs(Path.of("/a%b"));
+        Path library = Path.of("/l%/liblucce.so");
+        String argument = "-agentpath:/l%/liblucce.so=events=alloc,log=warn,out=/a%%b/tests-%p.lucce";
+        assertEquals(argument, logs.agentArgument(library, "alloc", null));
+        assertEquals(argument, logs.agentArgument(library, "alloc", ""));
+        assertEquals(argument + ",a=1,b=2", logs.agentArgument(library, "alloc", "a=1,b=2"));
+    }
+
+    @Test
+    void oneLogIsTheRun() throws IOException {
+        Path folder = home.resolve("new/folder");
+        TestLogs logs = new TestLogs(folder);
+        assertEquals(Optional.empty(), logs.findLog());
+        logs.clear();
+        assertEquals(Optional.empty(), logs.findLog());
+        Path other = Files.createFile(folder.resolve("other.lucce"));
+        Path first = Files.createFile(folder.resolve("tests-1.lucce"));
+        assertEquals(Optional.of(first), logs.findLog());
+        Files.createFile(folder.resolve("tests-2.lucce"));
+        assertThrows(IOException.class, logs::findLog);
+        logs.clear();
+        assertEquals(List.of(other), Files.list(folder).toList());
+    }
+
+    @Test
+    void theCommandLineHasWhatIsSet() {
+        Path reports = Path.of("/reports");
+        List<String> always = List.of("lucce", "gate", "new", "--base", "old", "--max-growth", "3%",
+            "--junit", "/reports/gate.xml", "--markdown", "/reports/gate.md");
+        AllocationGate gate = new AllocationGate("3%", null, false, reports);
+        assertEquals(always, gate.commandLine(Path.of("lucce"), Path.of("new"), Path.of("old")));
+        AllocationGate selected = new AllocationGate("3%", "^A$", true, reports);
+        List<String> words = selected.commandLine(Path.of("lucce"), Path.of("new"), Path.of("old"));
+        assertEquals(List.of("--no-lines", "--through", "^A$"), words.subList(always.size(), words.size()));
+    }
+}
