@@ -1,25 +1,21 @@
 //! Commits: what makes files of a dataset count.
 //!
 //! ```text
-//! 1. files are written below `temporary/`, synced, and moved to where they belong
-//! 2. the commit that names them is written below `temporary/`, synced, and linked as the next number: this either
-//!    happens as a whole, or fails because another writer has taken the number
+//! 1. files are staged, synced, and published where they belong: renamed, or uploaded
+//! 2. the commit that names them is made as the next number, linked or by a conditional put: this either happens as a whole, or
+//!    fails because another writer has taken the number
 //! ```
 //! What a crash leaves behind is in no commit, so that no reader sees it. Readers sum up all commits once, and have the same
 //! dataset until they do it again: files that a commit removes stay for a while.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, File};
-use std::io::{self, Write};
-use std::os::unix::fs::DirBuilderExt;
-use std::path::{Path, PathBuf};
+use std::collections::BTreeMap;
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
 use crate::error::FleetError;
-use crate::layout::{
-    COMMITS, DatasetPartition, DatasetTable, MARKER_FILE, TEMPORARY, VERSION, resolve_path,
-};
+use crate::layout::{COMMITS, DatasetPartition, DatasetTable, MARKER_FILE, TEMPORARY, VERSION};
+use crate::store::SharedStore;
 
 /// After so many commits one says the sum of all.
 const STATE_EVERY: u64 = 64;
@@ -106,10 +102,10 @@ impl DatasetState {
     }
 }
 
-/// The folder of commits.
-#[derive(Clone, Debug)]
+/// The commits of a dataset.
+#[derive(Clone)]
 pub struct CommitLog {
-    dataset: PathBuf,
+    store: SharedStore,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -124,66 +120,61 @@ impl CommitLog {
     /// A dataset that is there.
     ///
     /// # Errors
-    /// The folder is none, or one of a later version.
-    pub fn open(dataset: &Path) -> Result<CommitLog, FleetError> {
-        let path = dataset.join(MARKER_FILE);
-        let text = match fs::read(&path) {
-            Err(e) if e.kind() == io::ErrorKind::NotFound => {
-                let what = format!("no dataset of lucce fleet: there is no {MARKER_FILE}");
-                return Err(FleetError::Dataset(dataset.to_owned(), what));
-            }
-            read => read.map_err(FleetError::for_path(&path))?,
+    /// There is none, or one of a later version.
+    pub fn open(store: &SharedStore) -> Result<CommitLog, FleetError> {
+        CommitLog::find(store)?.ok_or_else(|| {
+            let what = format!("no dataset of lucce fleet: there is no {MARKER_FILE}");
+            FleetError::Dataset(store.location().to_owned(), what)
+        })
+    }
+
+    fn find(store: &SharedStore) -> Result<Option<CommitLog>, FleetError> {
+        let Some(text) = store.read_file(MARKER_FILE)? else {
+            return Ok(None);
         };
+        let path = store.display_path(MARKER_FILE);
         let mark = serde_json::from_slice::<DatasetMarker>(&text).ok();
         let mark = mark.filter(|mark| mark.schema == SCHEMA);
         let mark =
             mark.ok_or_else(|| FleetError::Dataset(path.clone(), "not of lucce fleet".into()))?;
         check_version(&path, mark.version)?;
-        let dataset = dataset.to_owned();
-        Ok(CommitLog { dataset })
+        let store = SharedStore::clone(store);
+        Ok(Some(CommitLog { store }))
     }
 
-    /// A dataset that is there, or a new one in a folder that is not there or empty.
+    /// A dataset that is there, or a new one where nothing is.
     ///
     /// # Errors
-    /// The folder has something else in it, or cannot be written to.
-    pub fn open_or_create(dataset: &Path) -> Result<CommitLog, FleetError> {
-        if dataset.join(MARKER_FILE).exists() {
-            return CommitLog::open(dataset);
+    /// Something else is there, or the place cannot be written to.
+    pub fn open_or_create(store: &SharedStore) -> Result<CommitLog, FleetError> {
+        if let Some(log) = CommitLog::find(store)? {
+            return Ok(log);
         }
-        // What runs say is their user's, unless that opens it to others.
-        let mut folder = fs::DirBuilder::new();
-        let created = folder.recursive(true).mode(0o700).create(dataset);
-        created.map_err(FleetError::for_path(dataset))?;
-        let mut there = fs::read_dir(dataset).map_err(FleetError::for_path(dataset))?;
-        let is_ours = |name: &std::ffi::OsStr| {
-            [COMMITS, TEMPORARY, MARKER_FILE]
-                .iter()
-                .any(|own| *own == name)
-        };
-        if there.any(|entry| entry.is_ok_and(|entry| !is_ours(&entry.file_name()))) {
+        let there = store.create_root()?;
+        let is_ours = |name: &String| [COMMITS, TEMPORARY, MARKER_FILE].contains(&name.as_str());
+        if !there.iter().all(is_ours) {
+            // Another writer may have been first, and gone on.
+            if let Some(log) = CommitLog::find(store)? {
+                return Ok(log);
+            }
             let what = "not empty, and no dataset of lucce fleet".to_owned();
-            return Err(FleetError::Dataset(dataset.to_owned(), what));
+            return Err(FleetError::Dataset(store.location().to_owned(), what));
         }
         for folder in [COMMITS, TEMPORARY] {
-            let folder = dataset.join(folder);
-            fs::create_dir_all(&folder).map_err(FleetError::for_path(&folder))?;
+            store.create_folder(folder)?;
         }
-        let log = CommitLog {
-            dataset: dataset.to_owned(),
-        };
         let mark = DatasetMarker {
             schema: SCHEMA.into(),
             version: VERSION,
         };
-        // Another writer may be first: its commit says what this one would.
-        log.publish_file(&encode_json(&mark)?, MARKER_FILE)?;
-        CommitLog::open(dataset)
+        // Another writer may be first: its marker says what this one would.
+        store.create_file(MARKER_FILE, &encode_json(&mark)?)?;
+        CommitLog::open(store)
     }
 
     #[must_use]
-    pub fn dataset(&self) -> &Path {
-        &self.dataset
+    pub fn store(&self) -> &SharedStore {
+        &self.store
     }
 
     /// The sum of all commits so far.
@@ -203,42 +194,42 @@ impl CommitLog {
     pub fn refresh_state(&self, state: &mut DatasetState) -> Result<Vec<DatasetFile>, FleetError> {
         let mut new = Vec::new();
         while let Some(commit) = self.read_json::<Commit>(&commit_name(state.number + 1))? {
-            check_version(&self.dataset, commit.version)?;
+            check_version(self.store.location(), commit.version)?;
             new.extend(commit.add.iter().cloned());
             state.apply_commit(state.number + 1, commit);
         }
         Ok(new)
     }
 
+    /// Whether others have committed something since.
+    ///
+    /// # Errors
+    /// The dataset cannot be read.
+    pub fn is_outdated(&self, state: &DatasetState) -> Result<bool, FleetError> {
+        let next = self.store.read_file(&commit_name(state.number + 1))?;
+        Ok(next.is_some())
+    }
+
     fn last_state(&self) -> Result<Option<DatasetState>, FleetError> {
-        let folder = self.dataset.join(COMMITS);
-        let names = fs::read_dir(&folder).map_err(FleetError::for_path(&folder))?;
-        let names = names
-            .flatten()
-            .filter_map(|entry| entry.file_name().into_string().ok());
-        let sums: BTreeSet<String> = names.filter(|name| name.ends_with(".state.json")).collect();
-        let Some(last) = sums.last() else {
+        let files = self.store.list_files(COMMITS)?;
+        let paths = files.into_iter().map(|file| file.path);
+        let Some(last) = paths.filter(|path| path.ends_with(".state.json")).max() else {
             return Ok(None);
         };
-        let state = self.read_json::<DatasetState>(&format!("{COMMITS}/{last}"))?;
+        let state = self.read_json::<DatasetState>(&last)?;
         if let Some(state) = &state {
-            check_version(&folder, state.version)?;
+            check_version(&self.store.display_path(&last), state.version)?;
         }
         Ok(state)
     }
 
-    fn read_json<T: for<'de> Deserialize<'de>>(&self, name: &str) -> Result<Option<T>, FleetError> {
-        let path = resolve_path(&self.dataset, name);
-        match fs::read(&path) {
-            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
-            read => {
-                let text = read.map_err(FleetError::for_path(&path))?;
-                let value = serde_json::from_slice(&text);
-                value
-                    .map(Some)
-                    .map_err(|e| FleetError::Dataset(path, format!("damaged: {e}")))
-            }
-        }
+    fn read_json<T: for<'de> Deserialize<'de>>(&self, path: &str) -> Result<Option<T>, FleetError> {
+        let Some(text) = self.store.read_file(path)? else {
+            return Ok(None);
+        };
+        serde_json::from_slice(&text).map(Some).map_err(|e| {
+            FleetError::Dataset(self.store.display_path(path), format!("damaged: {e}"))
+        })
     }
 
     /// Makes it the next commit. `false`: another writer was faster; the state has to be refreshed.
@@ -251,51 +242,18 @@ impl CommitLog {
         commit: Commit,
     ) -> Result<bool, FleetError> {
         let number = state.number + 1;
-        self.sync_folders(&commit.add)?;
-        if !self.publish_file(&encode_json(&commit)?, &commit_name(number))? {
+        let mut paths = commit.add.iter().map(|entry| entry.path.as_str());
+        self.store.sync_files(&mut paths)?;
+        let text = encode_json(&commit)?;
+        if !self.store.create_file(&commit_name(number), &text)? {
             return Ok(false);
         }
         state.apply_commit(number, commit);
         if number.is_multiple_of(STATE_EVERY) {
-            self.publish_file(&encode_json(state)?, &state_name(number))?;
+            self.store
+                .create_file(&state_name(number), &encode_json(state)?)?;
         }
         Ok(true)
-    }
-
-    /// What the folders of these files say stays when the machine stops. A new folder is an entry of the one above, and so on.
-    fn sync_folders(&self, entries: &[DatasetFile]) -> Result<(), FleetError> {
-        let mut folders = BTreeSet::new();
-        for entry in entries {
-            let path = resolve_path(&self.dataset, &entry.path);
-            let above = path.ancestors().skip(1);
-            let above = above.take_while(|folder| folder.starts_with(&self.dataset));
-            folders.extend(above.map(Path::to_owned));
-        }
-        folders.iter().try_for_each(|folder| sync_folder(folder))
-    }
-
-    /// A whole new file, on the disk. `false`: there is one of this name.
-    fn publish_file(&self, text: &[u8], name: &str) -> Result<bool, FleetError> {
-        let staged = self
-            .dataset
-            .join(TEMPORARY)
-            .join(format!("{}.json", unique_name()));
-        let written = File::create_new(&staged).and_then(|mut file| {
-            file.write_all(text)?;
-            file.sync_all()
-        });
-        written.map_err(FleetError::for_path(&staged))?;
-        let path = resolve_path(&self.dataset, name);
-        let linked = fs::hard_link(&staged, &path);
-        fs::remove_file(&staged).map_err(FleetError::for_path(&staged))?;
-        match linked {
-            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => Ok(false),
-            linked => {
-                linked.map_err(FleetError::for_path(&path))?;
-                sync_folder(path.parent().unwrap_or(&self.dataset))?;
-                Ok(true)
-            }
-        }
     }
 }
 
@@ -320,19 +278,4 @@ fn commit_name(number: u64) -> String {
 
 fn state_name(number: u64) -> String {
     format!("{COMMITS}/{number:010}.state.json")
-}
-
-/// What entries of a folder say stays when the machine stops.
-///
-/// # Errors
-/// The system's.
-fn sync_folder(folder: &Path) -> Result<(), FleetError> {
-    let synced = File::open(folder).and_then(|folder| folder.sync_all());
-    synced.map_err(FleetError::for_path(folder))
-}
-
-/// A name that no other writer has: 16 hexadecimal digits from the system's randomness.
-#[must_use]
-pub fn unique_name() -> String {
-    lucce_tracelog::RunId::random().to_string()
 }

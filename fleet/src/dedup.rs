@@ -1,8 +1,6 @@
 //! What frames, stacks and contexts the dataset has, so that it gets each once, and so that two things with one id are found.
 
-use std::fs::File;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::path::Path;
 
 use arrow::array::{AsArray, RecordBatch, StringArray};
 use arrow::datatypes::Int32Type;
@@ -13,7 +11,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::commits::DatasetFile;
 use crate::decoded_run::{FrameRow, StackRow};
 use crate::error::FleetError;
-use crate::layout::{DatasetTable, resolve_path};
+use crate::layout::DatasetTable;
+use crate::store::{DatasetStore, SharedStore};
 
 /// By id; what they are is kept as a second hash, of another kind than the id. 40 bytes for each.
 #[derive(Default)]
@@ -31,14 +30,15 @@ impl DedupIndex {
     /// One cannot be read, or has another thing under an id that is known.
     pub fn read_files<'e>(
         &mut self,
-        dataset: &Path,
+        store: &SharedStore,
         entries: impl IntoIterator<Item = &'e DatasetFile>,
     ) -> Result<(), FleetError> {
         for entry in entries {
-            let path = resolve_path(dataset, &entry.path);
+            let (store, path) = (store.as_ref(), entry.path.as_str());
             match entry.table {
                 DatasetTable::Frames => read_batches(
-                    &path,
+                    store,
+                    path,
                     &["frame_id", "class", "method", "descriptor", "line"],
                     |batch| {
                         let ([id, class, method, descriptor], lines) = (
@@ -60,9 +60,9 @@ impl DedupIndex {
                     },
                 )?,
                 DatasetTable::Stacks => {
-                    read_batches(&path, &["stack_id", "parent_id", "frame_id"], |batch| {
-                        let [id, parent, frame] =
-                            text_columns(batch, ["stack_id", "parent_id", "frame_id"])?;
+                    let names = ["stack_id", "parent_id", "frame_id"];
+                    read_batches(store, path, &names, |batch| {
+                        let [id, parent, frame] = text_columns(batch, names)?;
                         for at in 0..batch.num_rows() {
                             let what = hash_content((
                                 parse_id(parent.value(at))?,
@@ -73,7 +73,7 @@ impl DedupIndex {
                         Some(())
                     })?
                 }
-                DatasetTable::Through => read_batches(&path, &["stack_id"], |batch| {
+                DatasetTable::Through => read_batches(store, path, &["stack_id"], |batch| {
                     let [id] = text_columns(batch, ["stack_id"])?;
                     let mut last = "";
                     for at in 0..batch.num_rows() {
@@ -162,14 +162,16 @@ fn text_columns<'b, const N: usize>(
 /// # Errors
 /// The file cannot be read.
 pub fn read_batches(
-    path: &Path,
+    store: &dyn DatasetStore,
+    path: &str,
     columns: &[&str],
     mut each: impl FnMut(&RecordBatch) -> Option<()>,
 ) -> Result<(), FleetError> {
-    let damaged = |what: String| FleetError::Dataset(path.to_owned(), format!("damaged: {what}"));
-    let opened = File::open(path).map_err(FleetError::for_path(path))?;
-    let reader =
-        ParquetRecordBatchReaderBuilder::try_new(opened).map_err(|e| damaged(e.to_string()))?;
+    let file = store.fetch_file(path)?;
+    let damaged =
+        |what: String| FleetError::Dataset(file.name().to_owned(), format!("damaged: {what}"));
+    let reader = ParquetRecordBatchReaderBuilder::try_new(file.open()?)
+        .map_err(|e| damaged(e.to_string()))?;
     let mask = ProjectionMask::columns(reader.parquet_schema(), columns.iter().copied());
     let reader = reader
         .with_projection(mask)

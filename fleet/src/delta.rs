@@ -1,7 +1,6 @@
 //! What the dataset has of a run that goes on, so that each of its events is added once.
 
 use std::collections::HashMap;
-use std::path::Path;
 
 use arrow::array::AsArray;
 use arrow::datatypes::Int64Type;
@@ -10,8 +9,9 @@ use crate::commits::DatasetState;
 use crate::decoded_run::{DecodedRun, EventKey, EventSums};
 use crate::dedup::read_batches;
 use crate::error::FleetError;
-use crate::layout::{DatasetTable, resolve_path};
+use crate::layout::DatasetTable;
 use crate::rows::{thread_kind, to_hex};
+use crate::store::SharedStore;
 
 /// Sums by stack, event, unit, type, kind of thread and tags.
 pub type IngestedSums = HashMap<[String; 6], EventSums>;
@@ -19,7 +19,7 @@ pub type IngestedSums = HashMap<[String; 6], EventSums>;
 /// # Errors
 /// The file cannot be read.
 pub fn read_ingested_sums(
-    dataset: &Path,
+    store: &SharedStore,
     state: &DatasetState,
     run: &str,
 ) -> Result<IngestedSums, FleetError> {
@@ -30,7 +30,7 @@ pub fn read_ingested_sums(
     for entry in own {
         let names = ["stack_id", "event", "unit", "type", "thread_kind", "tags"];
         let columns = [&names[..], &["count", "value"]].concat();
-        read_batches(&resolve_path(dataset, &entry.path), &columns, |batch| {
+        read_batches(store.as_ref(), &entry.path, &columns, |batch| {
             let text = |name: &str, at: usize| {
                 Some(
                     batch

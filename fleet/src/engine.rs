@@ -1,6 +1,6 @@
 //! SQL over the dataset, in this process: DataFusion.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -15,18 +15,22 @@ use datafusion::datasource::listing::{
 };
 use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::context::SQLOptions;
+use datafusion::execution::object_store::ObjectStoreUrl;
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::prelude::{DataFrame, SessionConfig, SessionContext};
 use futures::StreamExt;
+use object_store::ObjectStore;
 use tokio::runtime::Runtime;
+use url::Url;
 
 use crate::bind_parameters;
-use crate::commits::{CommitLog, DatasetState};
+use crate::commits::{CommitLog, DatasetFile, DatasetState};
 use crate::error::FleetError;
-use crate::layout::{DatasetTable, resolve_path};
+use crate::layout::DatasetTable;
 use crate::memory_pool::{JoinRefusal, QueryMemoryPool};
 use crate::one_row_joins;
 use crate::questions::ParameterValue;
+use crate::store::{SharedStore, join_url, open_snapshot};
 use crate::views::{DERIVED_VIEWS, DerivedView};
 
 /// What a query may use.
@@ -50,6 +54,7 @@ const ACCOUNTED_TENTHS: usize = 6;
 
 /// The dataset as it is now; later commits are not seen.
 pub struct QueryEngine {
+    source: FileSource,
     context: SessionContext,
     limits: QueryLimits,
     refused: Arc<JoinRefusal>,
@@ -59,6 +64,14 @@ pub struct QueryEngine {
     answered_rows: AtomicU64,
     /// Always there, until the engine ends.
     runtime: Option<Runtime>,
+}
+
+/// Where the files of the tables are.
+struct FileSource {
+    /// It must not end before the last request.
+    store: SharedStore,
+    /// What reads them, and for which URLs.
+    objects: (ObjectStoreUrl, Arc<dyn ObjectStore>),
 }
 
 impl Drop for QueryEngine {
@@ -73,15 +86,15 @@ impl Drop for QueryEngine {
 impl QueryEngine {
     /// # Errors
     /// The dataset cannot be read.
-    pub fn open(dataset: &Path, limits: &QueryLimits) -> Result<QueryEngine, FleetError> {
-        let state = CommitLog::open(dataset)?.read_state()?;
-        QueryEngine::with_state(dataset, &state, limits)
+    pub fn open(store: &SharedStore, limits: &QueryLimits) -> Result<QueryEngine, FleetError> {
+        let state = CommitLog::open(store)?.read_state()?;
+        QueryEngine::with_state(store, &state, limits)
     }
 
     /// # Errors
     /// The system gives no threads, or a path is none.
     pub fn with_state(
-        dataset: &Path,
+        store: &SharedStore,
         state: &DatasetState,
         limits: &QueryLimits,
     ) -> Result<QueryEngine, FleetError> {
@@ -92,19 +105,21 @@ impl QueryEngine {
         }
         let runtime = builder.build().map_err(FleetError::Output)?;
         let refused = Arc::new(JoinRefusal::new());
-        let context = create_context(limits, &refused)?;
-        let dataset = dataset
-            .canonicalize()
-            .map_err(FleetError::for_path(dataset))?;
+        let files = state.files.values();
+        let sizes = files.map(|entry| (entry.path.as_str(), entry.bytes));
+        let source = FileSource {
+            store: SharedStore::clone(store),
+            objects: open_snapshot(store, sizes)?,
+        };
+        let context = create_context(&source, limits, &refused)?;
+        let base = store.base_url()?;
         for table in DatasetTable::ALL {
-            let paths = state
-                .files_of(table)
-                .map(|entry| resolve_path(&dataset, &entry.path))
-                .collect();
-            register_table(&context, table.name(), table.schema(), paths)?;
+            let files = state.files_of(table);
+            register_table(&context, (table.name(), table), &base, files)?;
         }
         runtime.block_on(register_views(&context))?;
         Ok(QueryEngine {
+            source,
             context,
             limits: limits.clone(),
             refused,
@@ -139,7 +154,7 @@ impl QueryEngine {
         Ok(())
     }
 
-    /// Files as one more table.
+    /// Files of the dataset as one more table.
     ///
     /// # Errors
     /// A path is none.
@@ -147,10 +162,11 @@ impl QueryEngine {
         &self,
         name: &str,
         table: DatasetTable,
-        paths: Vec<PathBuf>,
+        files: &[DatasetFile],
     ) -> Result<(), FleetError> {
         self.context.deregister_table(TableReference::bare(name))?;
-        register_table(&self.context, name, table.schema(), paths)
+        let base = self.source.store.base_url()?;
+        register_table(&self.context, (name, table), &base, files)
     }
 
     /// Hands over the rows of one question, batch by batch; first none, for the columns. It only reads.
@@ -178,7 +194,8 @@ impl QueryEngine {
             match ended {
                 Err(error) if error.is_exhausted() && !answer.has_rows => {
                     let refused = Arc::new(JoinRefusal::new());
-                    let context = sort_merge_context(&self.context, &self.limits, &refused)?;
+                    let context =
+                        sort_merge_context(&self.source, &self.context, &self.limits, &refused)?;
                     answer.execute_query(&context, &refused, sql).await
                 }
                 ended => ended,
@@ -282,6 +299,7 @@ pub fn parameters_row(parameters: &[ParameterValue]) -> Result<RecordBatch, Flee
 
 /// Memory and files for one question.
 fn build_runtime(
+    source: &FileSource,
     limits: &QueryLimits,
     refused: &Arc<JoinRefusal>,
 ) -> Result<Arc<RuntimeEnv>, FleetError> {
@@ -293,11 +311,15 @@ fn build_runtime(
     if let Some(folder) = &limits.spill {
         runtime = runtime.with_temp_file_path(folder);
     }
-    Ok(runtime.build_arc()?)
+    let runtime = runtime.build_arc()?;
+    let (url, objects) = &source.objects;
+    runtime.register_object_store(url.as_ref(), Arc::clone(objects));
+    Ok(runtime)
 }
 
 /// The tables of another context, whose joins by equal columns sort both sides.
 fn sort_merge_context(
+    source: &FileSource,
     context: &SessionContext,
     limits: &QueryLimits,
     refused: &Arc<JoinRefusal>,
@@ -308,11 +330,12 @@ fn sort_merge_context(
     config.options_mut().optimizer.prefer_hash_join = false;
     let state = SessionStateBuilder::new_from_existing(context.state())
         .with_config(config)
-        .with_runtime_env(build_runtime(limits, refused)?);
+        .with_runtime_env(build_runtime(source, limits, refused)?);
     Ok(SessionContext::new_with_state(state.build()))
 }
 
 fn create_context(
+    source: &FileSource,
     limits: &QueryLimits,
     refused: &Arc<JoinRefusal>,
 ) -> Result<SessionContext, FleetError> {
@@ -326,7 +349,7 @@ fn create_context(
     options.execution.parquet.reorder_filters = true;
     let state = SessionStateBuilder::new()
         .with_config(config)
-        .with_runtime_env(build_runtime(limits, refused)?)
+        .with_runtime_env(build_runtime(source, limits, refused)?)
         .with_default_features()
         .with_physical_optimizer_rules(one_row_joins::optimizer_rules());
     Ok(SessionContext::new_with_state(state.build()))
@@ -341,23 +364,22 @@ pub async fn register_views(context: &SessionContext) -> Result<(), FleetError> 
     Ok(())
 }
 
-fn register_table(
+fn register_table<'e>(
     context: &SessionContext,
-    name: &str,
-    schema: SchemaRef,
-    paths: Vec<PathBuf>,
+    (name, table): (&str, DatasetTable),
+    base: &Url,
+    files: impl IntoIterator<Item = &'e DatasetFile>,
 ) -> Result<(), FleetError> {
-    let name = TableReference::bare(name);
-    if paths.is_empty() {
+    let (name, schema) = (TableReference::bare(name), table.schema());
+    // Not as text: a name may look like a pattern.
+    let urls = files
+        .into_iter()
+        .map(|entry| ListingTableUrl::try_new(join_url(base, &entry.path), None));
+    let urls = urls.collect::<Result<Vec<_>, _>>()?;
+    if urls.is_empty() {
         let empty = MemTable::try_new(schema, vec![vec![]])?;
         context.register_table(name, Arc::new(empty))?;
         return Ok(());
-    }
-    let mut urls = Vec::with_capacity(paths.len());
-    for path in paths {
-        // Not as text: a name may look like a pattern.
-        let url = file_url(&path)?;
-        urls.push(ListingTableUrl::try_new(url, None)?);
     }
     let options = ListingOptions::new(Arc::new(ParquetFormat::default()))
         .with_file_extension(".parquet")
@@ -367,9 +389,4 @@ fn register_table(
         .with_schema(schema);
     context.register_table(name, Arc::new(ListingTable::try_new(config)?))?;
     Ok(())
-}
-
-fn file_url(path: &Path) -> Result<url::Url, FleetError> {
-    url::Url::from_file_path(path)
-        .map_err(|()| FleetError::Dataset(path.to_owned(), "not an absolute path".into()))
 }

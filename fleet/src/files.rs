@@ -1,9 +1,8 @@
-//! Files that are being written: below `temporary/` until they are whole, then where they belong. No reader knows them before a
+//! Files that are being written: staged on this disk until they are whole, then where they belong. No reader knows them before a
 //! commit names them.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::Write;
-use std::path::{Path, PathBuf};
 
 use arrow::array::RecordBatch;
 use parquet::arrow::ArrowWriter;
@@ -11,9 +10,10 @@ use parquet::basic::{Compression, Encoding, ZstdLevel};
 use parquet::file::properties::WriterProperties;
 use parquet::schema::types::ColumnPath;
 
-use crate::commits::{DatasetFile, unique_name};
+use crate::commits::DatasetFile;
 use crate::error::FleetError;
-use crate::layout::{DatasetPartition, DatasetTable, TEMPORARY, resolve_path};
+use crate::layout::{DatasetPartition, DatasetTable};
+use crate::store::{LocalFile, SharedStore, unique_name};
 
 /// As many rows share the dictionaries of a row group.
 const ROW_GROUP_ROWS: usize = 1 << 20;
@@ -22,16 +22,17 @@ pub(crate) const DICTIONARY_BYTES: usize = 64 << 20;
 
 /// A file that is being written.
 pub struct FileTarget {
-    dataset: PathBuf,
-    staged: PathBuf,
+    store: SharedStore,
+    staged: LocalFile,
+    file: File,
     entry: DatasetFile,
 }
 
 impl FileTarget {
     /// # Errors
-    /// The folder cannot be made.
+    /// The staged file cannot be made.
     pub fn new(
-        dataset: &Path,
+        store: &SharedStore,
         table: DatasetTable,
         part: Option<DatasetPartition>,
         run: Option<String>,
@@ -41,10 +42,11 @@ impl FileTarget {
             DatasetTable::Symbols => "lsym",
             _ => "parquet",
         };
-        let temporary = dataset.join(TEMPORARY);
-        fs::create_dir_all(&temporary).map_err(FleetError::for_path(&temporary))?;
+        let (staged, file) = store.create_staged(extension)?;
         Ok(FileTarget {
-            staged: temporary.join(format!("{id}.{extension}")),
+            store: SharedStore::clone(store),
+            staged,
+            file,
             entry: DatasetFile {
                 table,
                 path: format!("{}/{id}.{extension}", table.folder_path(part.as_ref())),
@@ -53,18 +55,24 @@ impl FileTarget {
                 part,
                 run,
             },
-            dataset: dataset.to_owned(),
         })
     }
 
     /// # Errors
     /// It cannot be made.
     pub fn open_table_writer(self) -> Result<TableFileWriter, FleetError> {
-        let file = File::create_new(&self.staged).map_err(FleetError::for_path(&self.staged))?;
-        let properties = writer_properties(self.entry.table);
-        let writer = ArrowWriter::try_new(file, self.entry.table.schema(), Some(properties))?;
+        let FileTarget {
+            store,
+            staged,
+            file,
+            entry,
+        } = self;
+        let properties = writer_properties(entry.table);
+        let writer = ArrowWriter::try_new(file, entry.table.schema(), Some(properties))?;
         Ok(TableFileWriter {
-            target: self,
+            store,
+            staged,
+            entry,
             writer,
             max_group_bytes: usize::MAX,
         })
@@ -75,49 +83,23 @@ impl FileTarget {
     /// # Errors
     /// They cannot be written.
     pub fn write_bytes(mut self, bytes: &[u8]) -> Result<DatasetFile, FleetError> {
-        let written = File::create_new(&self.staged).and_then(|mut file| {
-            file.write_all(bytes)?;
-            file.sync_all()
-        });
-        written.map_err(FleetError::for_path(&self.staged))?;
+        let written = self.file.write_all(bytes);
+        let written = written.and_then(|()| self.file.sync_all());
+        written.map_err(FleetError::for_path(self.staged.path()))?;
         self.entry.bytes = bytes.len() as u64;
-        self.move_into_place()
-    }
-
-    /// Its folders are synced by the commit that names it.
-    fn move_into_place(self) -> Result<DatasetFile, FleetError> {
-        let path = resolve_path(&self.dataset, &self.entry.path);
-        let folder = path.parent().unwrap_or(&self.dataset);
-        fs::create_dir_all(folder).map_err(FleetError::for_path(folder))?;
-        fs::rename(&self.staged, &path).map_err(FleetError::for_path(&path))?;
+        self.store.publish_file(self.staged, &self.entry.path)?;
         Ok(self.entry)
     }
 }
 
 /// A file of a table.
 pub struct TableFileWriter {
-    target: FileTarget,
+    store: SharedStore,
+    staged: LocalFile,
+    entry: DatasetFile,
     writer: ArrowWriter<File>,
     /// Bytes of a row group in memory.
     max_group_bytes: usize,
-}
-
-/// A file below `temporary/` that is whole. It is removed when its last owner lets it go; after a crash `compact` removes it.
-pub struct StagedTableFile(PathBuf);
-
-impl StagedTableFile {
-    /// Where it is.
-    #[must_use]
-    pub fn path(&self) -> &Path {
-        &self.0
-    }
-}
-
-impl Drop for StagedTableFile {
-    fn drop(&mut self) {
-        // What stays is found and removed by `compact`.
-        let _ = fs::remove_file(&self.0);
-    }
 }
 
 impl TableFileWriter {
@@ -133,7 +115,7 @@ impl TableFileWriter {
     /// # Errors
     /// They cannot be written.
     pub fn write_batch(&mut self, batch: &RecordBatch) -> Result<(), FleetError> {
-        self.target.entry.rows += batch.num_rows() as u64;
+        self.entry.rows += batch.num_rows() as u64;
         self.writer.write(batch)?;
         if self.writer.memory_size() > self.max_group_bytes {
             self.writer.flush()?;
@@ -144,38 +126,35 @@ impl TableFileWriter {
     /// Rows so far.
     #[must_use]
     pub fn row_count(&self) -> u64 {
-        self.target.entry.rows
+        self.entry.rows
     }
 
-    /// Takes it back.
-    ///
-    /// # Errors
-    /// It cannot be removed.
-    pub fn remove_file(self) -> Result<(), FleetError> {
-        let staged = &self.target.staged;
-        fs::remove_file(staged).map_err(FleetError::for_path(staged))
-    }
-
-    /// Leaves the file below `temporary/`: no commit will name it.
+    /// Leaves the file staged: no commit will name it. Without this and [`finish`](Self::finish) it is gone.
     ///
     /// # Errors
     /// The rest cannot be written.
-    pub fn keep_staged(self) -> Result<StagedTableFile, FleetError> {
-        let staged = StagedTableFile(self.target.staged);
+    pub fn keep_staged(self) -> Result<LocalFile, FleetError> {
         self.writer.close()?;
-        Ok(staged)
+        Ok(self.staged)
     }
 
+    /// Publishes the file. Its folders are synced by the commit that names it.
+    ///
     /// # Errors
     /// The rest cannot be written.
     pub fn finish(self) -> Result<DatasetFile, FleetError> {
         let TableFileWriter {
-            mut target, writer, ..
+            store,
+            staged,
+            mut entry,
+            writer,
+            ..
         } = self;
         let file = writer.into_inner()?;
         let synced = file.sync_all().and_then(|()| file.metadata());
-        target.entry.bytes = synced.map_err(FleetError::for_path(&target.staged))?.len();
-        target.move_into_place()
+        entry.bytes = synced.map_err(FleetError::for_path(staged.path()))?.len();
+        store.publish_file(staged, &entry.path)?;
+        Ok(entry)
     }
 }
 
@@ -184,7 +163,7 @@ impl TableFileWriter {
 /// # Errors
 /// It cannot be written.
 pub fn write_table(
-    dataset: &Path,
+    store: &SharedStore,
     table: DatasetTable,
     part: Option<&DatasetPartition>,
     run: Option<&str>,
@@ -193,17 +172,17 @@ pub fn write_table(
     if batch.num_rows() == 0 {
         return Ok(None);
     }
-    let target = FileTarget::new(dataset, table, part.cloned(), run.map(str::to_owned))?;
+    let target = FileTarget::new(store, table, part.cloned(), run.map(str::to_owned))?;
     let mut rows = target.open_table_writer()?;
     rows.write_batch(batch)?;
     rows.finish().map(Some)
 }
 
 /// Takes files back that no commit has named.
-pub fn discard_files(dataset: &Path, entries: &[DatasetFile]) {
+pub fn discard_files(store: &SharedStore, entries: &[DatasetFile]) {
     for entry in entries {
         // What stays is found and removed by `compact`.
-        let _ = fs::remove_file(resolve_path(dataset, &entry.path));
+        let _ = store.remove_file(&entry.path);
     }
 }
 

@@ -24,6 +24,7 @@ use crate::frame_index::FrameIndex;
 use crate::layout::{DatasetPartition, DatasetTable, VERSION};
 use crate::ordered_parallel::process_in_order;
 use crate::rows::{self, RunEventRows, RunRow};
+use crate::store::SharedStore;
 
 /// Rows of a commit, about: what is held in memory.
 const BATCH_ROWS: usize = 2 << 20;
@@ -85,12 +86,12 @@ struct BatchRun {
 
 impl RunIngester {
     /// # Errors
-    /// The folder is something else, or cannot be read or written.
-    pub fn open(dataset: &Path) -> Result<RunIngester, FleetError> {
-        let log = CommitLog::open_or_create(dataset)?;
+    /// Something else is there, or the dataset cannot be read or written.
+    pub fn open(store: &SharedStore) -> Result<RunIngester, FleetError> {
+        let log = CommitLog::open_or_create(store)?;
         let state = log.read_state()?;
         let mut dedup = DedupIndex::default();
-        dedup.read_files(dataset, state.files.values())?;
+        dedup.read_files(store, state.files.values())?;
         Ok(RunIngester {
             log,
             state,
@@ -186,12 +187,12 @@ impl RunIngester {
     fn commit_batch(&mut self, batch: &[BatchRun]) -> Result<Vec<IngestReport>, FleetError> {
         loop {
             self.refresh_state()?;
-            let mut writing = CommitWriter::new(self.log.dataset(), &self.state);
+            let mut writing = CommitWriter::new(self.log.store());
             let written = writing.write_batch(&self.state, &mut self.index, batch);
             let reports = match written {
                 Ok(reports) => reports,
                 Err(error) => {
-                    discard_files(self.log.dataset(), &writing.commit.add);
+                    discard_files(self.log.store(), &writing.commit.add);
                     // What is not in the dataset must not be taken for known.
                     self.reload_index()?;
                     return Err(error);
@@ -205,20 +206,20 @@ impl RunIngester {
             if self.log.append_commit(&mut self.state, commit)? {
                 return Ok(reports);
             }
-            discard_files(self.log.dataset(), &added);
+            discard_files(self.log.store(), &added);
             self.reload_index()?;
         }
     }
 
     fn refresh_state(&mut self) -> Result<(), FleetError> {
         let new = self.log.refresh_state(&mut self.state)?;
-        self.index.read_files(self.log.dataset(), &new)
+        self.index.read_files(self.log.store(), &new)
     }
 
     fn reload_index(&mut self) -> Result<(), FleetError> {
         self.index = DedupIndex::default();
         self.index
-            .read_files(self.log.dataset(), self.state.files.values())
+            .read_files(self.log.store(), self.state.files.values())
     }
 }
 
@@ -246,7 +247,7 @@ impl IngestReport {
 
 /// The files of a commit.
 struct CommitWriter<'s> {
-    dataset: &'s Path,
+    store: &'s SharedStore,
     commit: Commit,
 }
 
@@ -281,13 +282,13 @@ impl PendingRun<'_> {
 }
 
 impl<'s> CommitWriter<'s> {
-    fn new(dataset: &'s Path, _: &'s DatasetState) -> Self {
+    fn new(store: &'s SharedStore) -> Self {
         let commit = Commit {
             version: VERSION,
             at: unix_millis(SystemTime::now()),
             ..Commit::default()
         };
-        CommitWriter { dataset, commit }
+        CommitWriter { store, commit }
     }
 
     fn write_batch(
@@ -351,11 +352,7 @@ impl<'s> CommitWriter<'s> {
                 (
                     part,
                     counted_in,
-                    Some(delta::read_ingested_sums(
-                        self.dataset,
-                        state,
-                        &decoded.run,
-                    )?),
+                    Some(delta::read_ingested_sums(self.store, state, &decoded.run)?),
                 )
             }
         };
@@ -425,8 +422,8 @@ impl<'s> CommitWriter<'s> {
         if through.is_empty() {
             return Ok(());
         }
-        let mut file = FileTarget::new(self.dataset, DatasetTable::Through, None, None)?
-            .open_table_writer()?;
+        let mut file =
+            FileTarget::new(self.store, DatasetTable::Through, None, None)?.open_table_writer()?;
         through.write_rows(WRITE_ROWS, &mut |rows| {
             file.write_batch(&rows::frame_index_batch(rows)?)
         })?;
@@ -507,14 +504,14 @@ impl<'s> CommitWriter<'s> {
                 &rows::stream_batch(&runs)?,
             )?;
         }
-        let dataset = self.dataset;
+        let store = self.store;
         let symbols = |due: &PendingRun<'_>| {
             let run = Some(due.run.decoded.run.clone());
             let target =
-                FileTarget::new(dataset, DatasetTable::Symbols, Some(due.part.clone()), run)?;
+                FileTarget::new(store, DatasetTable::Symbols, Some(due.part.clone()), run)?;
             target.write_bytes(&due.run.decoded.symbols)
         };
-        // Each file waits for the disk, so several do at a time.
+        // Each file waits for the disk or the store, so several do at a time.
         process_in_order(
             due,
             PARALLEL_SYNCS,
@@ -533,7 +530,7 @@ impl<'s> CommitWriter<'s> {
         run: Option<&str>,
         batch: &arrow::array::RecordBatch,
     ) -> Result<(), FleetError> {
-        let entry: Option<DatasetFile> = write_table(self.dataset, table, part, run, batch)?;
+        let entry: Option<DatasetFile> = write_table(self.store, table, part, run, batch)?;
         self.commit.add.extend(entry);
         Ok(())
     }

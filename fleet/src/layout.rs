@@ -8,7 +8,7 @@
 //! DIR/events/service=shop/day=2026-11-24/ID.parquet     numbers and stream lie likewise
 //! DIR/symbols/service=shop/day=2026-11-24/RUN-ID.lsym   what turns numbers into traces, see `lucce symbols`
 //! DIR/taken/service=shop/day=2026-11-24/ID.parquet      what was counted of a run that goes on
-//! DIR/temporary/ID/…                            files that are being written
+//! DIR/temporary/lucce-fleet-ID.parquet           files that are being written; for a bucket they are in TMPDIR
 //! ```
 //! A file counts only once a commit names it. It is never changed.
 

@@ -7,7 +7,7 @@
 //!            numbers: a number's trace ◄───────────┤
 //!            compact: few files, what is old as sums ┘
 //! ```
-//! Reading order: `layout` (folders, names), `schema` (columns), `commits` (what counts), `decoded_run` (a run by content ids), `dedup` and
+//! Reading order: `layout` (folders, names), `schema` (columns), `store` (a folder or a bucket), `commits` (what counts), `decoded_run` (a run by content ids), `dedup` and
 //! `frame_index` (what is new of it), `rows`, `files`, `delta` (runs that go on), `ordered_parallel` (threads), `ingest`; `engine`, `one_row_joins` (with one row), `questions`, `views`, `output`;
 //! `numbers`; `compact`; `http` (what servers of the dataset stand on); `collect` (logs that JVMs send), `serve` (numbers, answers, pages); `cli`.
 #![deny(
@@ -22,6 +22,8 @@ pub mod error;
 pub mod layout;
 mod memory_pool;
 pub mod schema;
+
+pub mod store;
 
 pub mod commits;
 mod ordered_parallel;

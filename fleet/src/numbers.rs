@@ -1,19 +1,18 @@
 //! From a number in any line of a log to its trace.
 
-use std::path::Path;
-
 use lucce_decoder::{ContextId, Profile, StackTrace};
 
 use crate::commits::DatasetState;
 use crate::error::FleetError;
-use crate::layout::{DatasetTable, resolve_path};
+use crate::layout::DatasetTable;
+use crate::store::SharedStore;
 
 /// The symbols of a run, which turn each of its numbers into a trace.
 ///
 /// # Errors
 /// The dataset does not know the run or does not keep its numbers any more, or the file cannot be read.
 pub fn read_symbols(
-    dataset: &Path,
+    store: &SharedStore,
     state: &DatasetState,
     run: &str,
 ) -> Result<Profile, FleetError> {
@@ -30,11 +29,11 @@ pub fn read_symbols(
         let what = format!("the numbers of run {run} are not kept any more");
         return Err(FleetError::Absent(what));
     };
-    let path = resolve_path(dataset, &entry.path);
-    let profile =
-        Profile::open(&path).map_err(|e| FleetError::Dataset(path.clone(), e.to_string()))?;
+    let file = store.fetch_file(&entry.path)?;
+    let damaged = |what: String| FleetError::Dataset(file.name().to_owned(), what);
+    let profile = Profile::open(file.path()).map_err(|e| damaged(e.to_string()))?;
     match &profile.damage {
-        Some(damage) => Err(FleetError::Dataset(path, damage.to_string())),
+        Some(damage) => Err(damaged(damage.to_string())),
         None => Ok(profile),
     }
 }
@@ -42,12 +41,12 @@ pub fn read_symbols(
 /// # Errors
 /// As [`read_symbols`], or the run has no such number.
 pub fn decode_trace(
-    dataset: &Path,
+    store: &SharedStore,
     state: &DatasetState,
     run: &str,
     number: ContextId,
 ) -> Result<StackTrace, FleetError> {
-    let profile = read_symbols(dataset, state, run)?;
+    let profile = read_symbols(store, state, run)?;
     profile
         .decode_trace(number)
         .map_err(|e| FleetError::Absent(format!("{}: {e}", profile.context_number(number))))

@@ -1,14 +1,15 @@
 //! The dataset for other engines: which files make up each table now.
 
 use std::fmt::Write;
-use std::path::Path;
 
+use percent_encoding::percent_decode_str;
 use serde::Serialize;
 
 use crate::commits::DatasetState;
 use crate::error::FleetError;
-use crate::layout::{DatasetTable, resolve_path};
+use crate::layout::DatasetTable;
 use crate::schema::sql_type;
+use crate::store::SharedStore;
 
 /// A view over the tables, in SQL that each engine knows.
 #[derive(Serialize)]
@@ -40,17 +41,44 @@ struct TableFiles<'s> {
     files: Vec<String>,
 }
 
+/// Who opens the files, and by which names.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FileReader {
+    /// URLs as lucce has them.
+    Plain,
+    /// Hadoop's file systems: `s3a://`.
+    Hadoop,
+}
+
+impl FileReader {
+    /// The dataset as the beginning of the names of its files, without `/` at the end.
+    fn base_name(self, store: &SharedStore) -> Result<String, FleetError> {
+        let base = store.base_url()?;
+        let path = percent_decode_str(base.path()).decode_utf8_lossy();
+        let path = path.trim_end_matches('/');
+        let bucket = base.host_str().unwrap_or_default();
+        Ok(match (base.scheme(), self) {
+            ("file", _) => path.to_owned(),
+            ("s3", FileReader::Hadoop) => format!("s3a://{bucket}{path}"),
+            ("az", FileReader::Hadoop) => {
+                let what = "--for spark has names for folders and s3:// only";
+                return Err(FleetError::Usage(what.into()));
+            }
+            (scheme, _) => format!("{scheme}://{bucket}{path}"),
+        })
+    }
+}
+
 fn list_table_files<'s>(
-    dataset: &Path,
+    store: &SharedStore,
     state: &DatasetState,
+    reader: FileReader,
 ) -> Result<Vec<TableFiles<'s>>, FleetError> {
-    let dataset = dataset
-        .canonicalize()
-        .map_err(FleetError::for_path(dataset))?;
+    let base = reader.base_name(store)?;
     let of = |table: DatasetTable| {
         let paths = state
             .files_of(table)
-            .map(|entry| resolve_path(&dataset, &entry.path).display().to_string());
+            .map(|entry| format!("{base}/{}", entry.path));
         let schema = table.schema();
         let columns = schema.fields().iter();
         TableFiles {
@@ -68,11 +96,15 @@ fn list_table_files<'s>(
 /// "views": [{"view": "requests", "sql": "SELECT …"}]}`.
 ///
 /// # Errors
-/// The folder is not there.
-pub fn render_json(dataset: &Path, state: &DatasetState) -> Result<String, FleetError> {
+/// The folder is not there, or the reader has no names for the store.
+pub fn render_json(
+    store: &SharedStore,
+    state: &DatasetState,
+    reader: FileReader,
+) -> Result<String, FleetError> {
     let snapshot = ViewSnapshot {
         commit: state.number,
-        tables: list_table_files(dataset, state)?,
+        tables: list_table_files(store, state, reader)?,
         views: &DERIVED_VIEWS,
     };
     serde_json::to_string(&snapshot).map_err(|e| FleetError::Output(e.into()))
@@ -82,9 +114,9 @@ pub fn render_json(dataset: &Path, state: &DatasetState) -> Result<String, Fleet
 ///
 /// # Errors
 /// The folder is not there.
-pub fn render_duckdb(dataset: &Path, state: &DatasetState) -> Result<String, FleetError> {
+pub fn render_duckdb(store: &SharedStore, state: &DatasetState) -> Result<String, FleetError> {
     let mut text = String::new();
-    for table in list_table_files(dataset, state)? {
+    for table in list_table_files(store, state, FileReader::Plain)? {
         let name = table.table;
         if table.files.is_empty() {
             let columns: Vec<_> = table
@@ -114,4 +146,32 @@ pub fn render_duckdb(dataset: &Path, state: &DatasetState) -> Result<String, Fle
         let _ = writeln!(text, "CREATE OR REPLACE VIEW {name} AS {sql};");
     }
     Ok(text)
+}
+
+#[cfg(test)]
+mod views_tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::store::open_store;
+
+    #[test]
+    fn files_have_the_names_that_their_reader_knows() {
+        for (url, plain, hadoop) in [
+            ("s3://runs", "s3://runs", "s3a://runs"),
+            ("s3://runs/a%20b/", "s3://runs/a b", "s3a://runs/a b"),
+        ] {
+            let store = open_store(Path::new(url)).unwrap();
+            let names = [FileReader::Plain, FileReader::Hadoop].map(|reader| {
+                let name = reader.base_name(&store);
+                name.unwrap()
+            });
+            assert_eq!(names, [plain, hadoop]);
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().canonicalize().unwrap();
+        let store = open_store(&path).unwrap();
+        let name = FileReader::Hadoop.base_name(&store).unwrap();
+        assert_eq!(name, path.to_str().unwrap());
+    }
 }

@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 
+use crate::formats::consumers;
 use crate::jdk::{self, Jdk};
 use crate::workspace_compiler::clippy_driver;
 use crate::{Outcome, paths, tools};
@@ -17,6 +18,17 @@ const PACKAGES: [&str; 3] = ["duckdb==2.0.0", "pyspark==4.3.0", "py4j==0.10.9.9"
 pub const ENGINES: [&str; 2] = ["duckdb", "spark"];
 /// Of runs of one program, to see whether their contexts have the same ids.
 const EQUAL_RUNS: u32 = 20;
+/// Each kind of access to a store: writers at once, kills, lost answers, compaction beside readers, what runs add.
+const STORE_TESTS: [&str; 8] = [
+    "stores::",
+    "collect::a_collector_whose",
+    "collect::what_was_sent",
+    "compact::fewer_files",
+    "compact::old_runs",
+    "compact::writers_go_on",
+    "dataset::writers_at_once",
+    "serve::clients_and",
+];
 
 /// Formatting, lints and tests. Clippy stands in for the compiler: what DataFusion is made of is compiled once, and not once more for
 /// lints.
@@ -25,14 +37,45 @@ const EQUAL_RUNS: u32 = 20;
 /// A check failed.
 pub fn check() -> Outcome {
     tools::run(cargo().args(["fmt", "--check"]))?;
-    let mut test = cargo();
-    test.env("RUSTC_WORKSPACE_WRAPPER", clippy_driver()?)
-        .env(
-            "CLIPPY_ARGS",
-            "-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__",
-        )
-        .args(["test", "--locked", "--no-fail-fast"]);
-    tools::run(&mut test)
+    tools::run(checked_cargo()?.args(["test", "--locked", "--no-fail-fast"]))?;
+    tools::run(&mut store_tests()?)
+}
+
+/// The tests of datasets that depend on the store, on a server of S3.
+fn store_tests() -> Result<Command, String> {
+    let mut test = checked_cargo()?;
+    test.args(["test", "--locked", "--test", "all", "--"])
+        .args(STORE_TESTS)
+        .arg("--include-ignored");
+    let mut served = Command::new("python3");
+    served
+        .arg("-B")
+        .arg(paths::root().join("fleet/tests/stores/serve.py"))
+        .arg("gofakes3")
+        .arg(consumers::go("gofakes3")?)
+        .arg("--")
+        .arg(test.get_program())
+        .args(test.get_args());
+    if let Some(folder) = test.get_current_dir() {
+        served.current_dir(folder);
+    }
+    for (name, value) in test.get_envs() {
+        match value {
+            Some(value) => served.env(name, value),
+            None => served.env_remove(name),
+        };
+    }
+    Ok(served)
+}
+
+/// Cargo for the crate, with Clippy in place of the compiler.
+fn checked_cargo() -> Result<Command, String> {
+    let mut cargo = cargo();
+    cargo.env("RUSTC_WORKSPACE_WRAPPER", clippy_driver()?).env(
+        "CLIPPY_ARGS",
+        "-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__",
+    );
+    Ok(cargo)
 }
 
 /// Cargo for the crate.
@@ -132,12 +175,7 @@ fn comparison<E: AsRef<str>>(
 /// # Errors
 /// It does not build.
 pub fn built() -> Outcome {
-    let mut build = cargo();
-    build.env("RUSTC_WORKSPACE_WRAPPER", clippy_driver()?).env(
-        "CLIPPY_ARGS",
-        "-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__",
-    );
-    tools::run(build.args(["build", "--locked"]))
+    tools::run(checked_cargo()?.args(["build", "--locked"]))
 }
 
 /// `python3` with the engines.

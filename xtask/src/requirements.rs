@@ -117,10 +117,10 @@ pub const PAGES: &[Requirement] = &[
     },
 ];
 
-/// What reads the output of `lucce export`, beside [`PAGES`] and [`PIP`].
-pub const FORMATS: &[Requirement] = &[Requirement {
+/// What reads the output of `lucce export`, beside [`PAGES`] and [`PIP`], and an object store.
+pub const GO: &[Requirement] = &[Requirement {
     name: "go",
-    purpose: "runs pprof, which reads profiles",
+    purpose: "runs pprof, which reads profiles, and a server of S3",
     is_there: || starts("go", "version"),
     packages: &["golang-go"],
 }];

@@ -14,7 +14,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::jvm::JvmTestOptions;
-use crate::requirements::{self, ALLOCATOR, BUILD, FORMATS, GIT, GRADLE, PAGES, PIP, Requirement};
+use crate::requirements::{self, ALLOCATOR, BUILD, GIT, GO, GRADLE, PAGES, PIP, Requirement};
 use crate::requirements::{TERMINAL, VALGRIND};
 use crate::workspace_compiler::WorkspaceCompiler;
 use crate::{
@@ -135,8 +135,9 @@ impl TestPart {
             TestPart::Unit | TestPart::Arm64 => &[BUILD, PIP],
             TestPart::Jvm(_) => &[BUILD, PIP, TERMINAL, ALLOCATOR],
             TestPart::Pages => &[BUILD, PAGES],
-            TestPart::Formats => &[BUILD, PAGES, FORMATS, PIP],
-            TestPart::Fleet | TestPart::Models => &[BUILD],
+            TestPart::Formats => &[BUILD, PAGES, GO, PIP],
+            TestPart::Fleet => &[BUILD, GO, PIP],
+            TestPart::Models => &[BUILD],
             TestPart::Packages => &[BUILD, PIP, GRADLE],
             TestPart::Cost => &[BUILD, VALGRIND],
         }

@@ -5,12 +5,13 @@ use std::path::PathBuf;
 use crate::cli::print_error;
 use crate::error::FleetError;
 use crate::ingest::{IngestLabels, IngestOutcome, IngestReport, RunIngester};
+use crate::store::open_store;
 use lucce_command::{CommandStatus, format_plural};
 
 /// Add runs to a dataset, which is created if missing. A run that the dataset has adds nothing, or what it counted since.
 #[derive(clap::Args)]
 pub struct FleetAddArgs {
-    /// Folder of the dataset
+    /// Dataset: a folder, or s3://BUCKET/PREFIX or az://CONTAINER/PREFIX with access by the environment
     #[arg(value_name = "DATASET")]
     dataset: PathBuf,
     /// Logs to add; a stream beside a log is added with it
@@ -51,7 +52,7 @@ pub fn run(args: &FleetAddArgs) -> Result<CommandStatus, FleetError> {
         arguments: args.arguments,
     };
     let mut sums = AddSummary::default();
-    let mut ingest = RunIngester::open(&args.dataset)?;
+    let mut ingest = RunIngester::open(&open_store(&args.dataset)?)?;
     ingest.add_runs(&args.runs, &labels, &mut |report| sums.count_report(report))?;
     println!(
         "added {} ({} of logs), {} went on, {} there already, {} refused",

@@ -1,5 +1,6 @@
 //! `lucce fleet collect`: takes the logs that JVMs send.
 
+use std::io::Write;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,14 +14,16 @@ use crate::cli::{engine_args, print_error};
 use crate::collect::{
     BatchIngester, BatchReport, LogSpool, PartOutcome, SpoolError, SpoolLimits, parse_run_id,
 };
+use crate::commits::CommitLog;
 use crate::error::FleetError;
 use crate::http::{self, HttpServer, ServerMetrics, ServerRequest, ServerResponse};
+use crate::store::open_store;
 use lucce_command::{CommandStatus, format_plural};
 
 /// Take the logs that JVMs send (`push=` of the agent, `lucce push`): to this disk first, into the dataset by batches.
 #[derive(clap::Args)]
 pub struct FleetCollectArgs {
-    /// Folder of the dataset, which is created if missing
+    /// Dataset, a folder or a URL as of `add`, which is created if missing
     #[arg(value_name = "DATASET")]
     dataset: PathBuf,
     /// Address to listen on
@@ -34,7 +37,7 @@ pub struct FleetCollectArgs {
     /// Name of programs that give none
     #[arg(long, value_name = "NAME", default_value = "unnamed")]
     service: String,
-    /// Folder where logs wait [default: `collect` in the dataset]
+    /// Folder where logs wait; needed for a dataset with a URL [default: `collect` in the dataset]
     #[arg(long, value_name = "FOLDER")]
     spool: Option<PathBuf>,
     /// Maximum size of the waiting logs; beyond it JVMs keep theirs
@@ -59,14 +62,20 @@ pub fn run(args: &FleetCollectArgs) -> Result<CommandStatus, FleetError> {
         log: args.largest as u64,
         all: args.spool_limit as u64,
     };
-    // First: a folder that is no dataset gets no spool.
-    crate::commits::CommitLog::open_or_create(&args.dataset)?;
+    let store = open_store(&args.dataset)?;
     let folder = match &args.spool {
         Some(spool) => spool.clone(),
-        None => args.dataset.join("collect"),
+        None => {
+            let what = "--spool: which folder? An object store keeps no waiting logs";
+            let folder = store.local_folder();
+            let folder = folder.ok_or_else(|| FleetError::Usage(what.into()))?;
+            folder.join("collect")
+        }
     };
+    // First: a folder that is no dataset gets no spool.
+    CommitLog::open_or_create(&store)?;
     let spool = Arc::new(LogSpool::open(&folder, limits)?);
-    let batches = BatchIngester::new(Arc::clone(&spool), &args.dataset, &args.service)?;
+    let batches = BatchIngester::new(Arc::clone(&spool), &store, &args.service)?;
     let mut batches = batches.with_arguments(args.arguments);
     if args.drain {
         let done = batches.add_waiting_runs(&mut |why| print_error(why));
@@ -119,7 +128,8 @@ fn run_batches(batches: &mut BatchIngester, every: Duration, idle: Duration) {
         }
         last = latest;
         if done.runs > 0 {
-            println!("{}", describe_batch(&done));
+            // Logs are taken whether somebody reads this or not.
+            let _ = writeln!(std::io::stdout(), "{}", describe_batch(&done));
         }
         std::thread::sleep(every);
         since += every;

@@ -9,12 +9,13 @@ use crate::cli::engine_args;
 use crate::compact::{RetentionPolicy, compact_dataset};
 use crate::engine::QueryLimits;
 use crate::error::FleetError;
+use crate::store::open_store;
 use lucce_command::CommandStatus;
 
 /// Merge small files into few large ones, and drop old data. Readers and writers go on meanwhile.
 #[derive(clap::Args)]
 pub struct FleetCompactArgs {
-    /// Folder of the dataset
+    /// Dataset: a folder, or a URL as of `add`
     #[arg(value_name = "DATASET", env = "LUCCE_FLEET")]
     dataset: PathBuf,
     /// Keep numbers (for decoding) and single events for this time, in days: 30d [default: forever]
@@ -56,7 +57,7 @@ pub fn run(args: &FleetCompactArgs) -> Result<CommandStatus, FleetError> {
         memory: Some(args.memory),
         ..QueryLimits::default()
     };
-    let done = compact_dataset(&args.dataset, &policy, &limits)?;
+    let done = compact_dataset(&open_store(&args.dataset)?, &policy, &limits)?;
     println!(
         "{} files of {} bytes are now {} of {}; {} runs became sums; {} files are gone",
         done.files_before,

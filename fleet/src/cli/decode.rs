@@ -10,11 +10,12 @@ use lucce_command::CommandStatus;
 use crate::commits::CommitLog;
 use crate::error::FleetError;
 use crate::numbers;
+use crate::store::open_store;
 
 /// Print the stack traces of numbers of any runs in the dataset.
 #[derive(clap::Args)]
 pub struct FleetDecodeArgs {
-    /// Folder of the dataset
+    /// Dataset: a folder, or a URL as of `add`
     #[arg(long, value_name = "DATASET", env = "LUCCE_FLEET")]
     dataset: PathBuf,
     /// Numbers as a program printed them: lucce:RUN:0xNUMBER
@@ -23,11 +24,12 @@ pub struct FleetDecodeArgs {
 }
 
 pub fn run(args: &FleetDecodeArgs) -> Result<CommandStatus, FleetError> {
-    let state = CommitLog::open(&args.dataset)?.read_state()?;
+    let store = open_store(&args.dataset)?;
+    let state = CommitLog::open(&store)?.read_state()?;
     let mut end = CommandStatus::Fine;
     for text in &args.numbers {
         let (run, number) = parse_number(text)?;
-        match numbers::decode_trace(&args.dataset, &state, &run, number) {
+        match numbers::decode_trace(&store, &state, &run, number) {
             Ok(trace) => print!("{text}  {}\n{trace}", trace.stack),
             Err(error @ FleetError::Absent(_)) => {
                 crate::cli::print_error(format_args!("{text}: {error}"));

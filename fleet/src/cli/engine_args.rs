@@ -7,11 +7,12 @@ use lucce_options::units;
 use crate::engine::{QueryEngine, QueryLimits};
 use crate::error::FleetError;
 use crate::output::OutputFormat;
+use crate::store::open_store;
 
 #[derive(clap::Args)]
 #[group(skip)]
 pub struct QueryEngineArgs {
-    /// Folder of the dataset
+    /// Dataset: a folder, or a URL as of `add`
     #[arg(long, value_name = "DATASET", env = "LUCCE_FLEET")]
     dataset: Option<PathBuf>,
     /// Output format
@@ -40,7 +41,7 @@ impl QueryEngineArgs {
         let dataset = dataset.ok_or_else(|| {
             FleetError::Usage("which dataset? --dataset DIR, or DIR in LUCCE_FLEET".into())
         })?;
-        QueryEngine::open(dataset, &limits)
+        QueryEngine::open(&open_store(dataset)?, &limits)
     }
 }
 

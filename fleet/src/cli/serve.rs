@@ -13,12 +13,13 @@ use crate::engine;
 use crate::error::FleetError;
 use crate::http::{HttpServer, ServerLimits, ServerMetrics};
 use crate::serve::DecodeService;
+use crate::store::open_store;
 use lucce_command::CommandStatus;
 
 /// Serve traces of numbers, answers to questions and their pages by HTTP, until SIGTERM or Ctrl-C; GET /openapi.json describes it.
 #[derive(clap::Args)]
 pub struct FleetServeArgs {
-    /// Folder of the dataset
+    /// Dataset: a folder, or a URL as of `add`
     #[arg(value_name = "DATASET", env = "LUCCE_FLEET")]
     dataset: PathBuf,
     /// Address to listen on; addresses that other machines reach need a token; port 0: a free one
@@ -63,7 +64,12 @@ pub fn run(args: &FleetServeArgs) -> Result<CommandStatus, FleetError> {
         time: Some(time),
     };
     let metrics = ServerMetrics::new("lucce_fleet");
-    let service = DecodeService::new(&args.dataset, each, args.answer, metrics.clone())?;
+    let service = DecodeService::new(
+        &open_store(&args.dataset)?,
+        each,
+        args.answer,
+        metrics.clone(),
+    )?;
     let limits = ServerLimits {
         requests,
         request: time.max(ServerLimits::default().request),

@@ -1,13 +1,14 @@
 //! From the spool into the dataset.
 
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::collect::spool::{LogMirror, LogSpool, SpoolError};
 use crate::error::FleetError;
 use crate::ingest::{IngestLabels, IngestOutcome, RunIngester};
+use crate::store::SharedStore;
 
 /// Runs of a batch: so many are in one commit at most.
 const MAX_BATCH_RUNS: usize = 500;
@@ -29,7 +30,7 @@ pub struct BatchReport {
 /// What adds to the dataset; there is one.
 pub struct BatchIngester {
     spool: Arc<LogSpool>,
-    dataset: PathBuf,
+    store: SharedStore,
     ingest: RunIngester,
     /// Of runs that do not say it.
     service: String,
@@ -40,11 +41,15 @@ pub struct BatchIngester {
 impl BatchIngester {
     /// # Errors
     /// The dataset cannot be opened or made.
-    pub fn new(spool: Arc<LogSpool>, dataset: &Path, service: &str) -> Result<Self, FleetError> {
+    pub fn new(
+        spool: Arc<LogSpool>,
+        store: &SharedStore,
+        service: &str,
+    ) -> Result<Self, FleetError> {
         Ok(BatchIngester {
             spool,
-            dataset: dataset.to_owned(),
-            ingest: RunIngester::open(dataset)?,
+            store: SharedStore::clone(store),
+            ingest: RunIngester::open(store)?,
             service: service.to_owned(),
             arguments: false,
         })
@@ -130,7 +135,7 @@ impl BatchIngester {
         if let Err(error) = all {
             complain(format!("{error}; what was sent waits on the disk"));
             // What another writer has done is read again.
-            match RunIngester::open(&self.dataset) {
+            match RunIngester::open(&self.store) {
                 Ok(ingest) => self.ingest = ingest,
                 Err(error) => complain(error.to_string()),
             }

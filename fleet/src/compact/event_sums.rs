@@ -136,10 +136,6 @@ impl BatchSink for EventSumWriter<'_> {
         self.last = before;
         Ok(())
     }
-
-    fn discard_output(self) -> Result<(), FleetError> {
-        self.rows.remove_file()
-    }
 }
 
 /// Each run by the one whose part it is now, if it is one's.

@@ -5,7 +5,7 @@ use crate::compact::sorted_merge::{BatchTransform, MergeMemory, MergePlan};
 use crate::compact::{CompactionJob, shared_files};
 use crate::error::FleetError;
 use crate::files::{FileTarget, TableFileWriter};
-use crate::layout::{DatasetPartition, DatasetTable, resolve_path};
+use crate::layout::{DatasetPartition, DatasetTable};
 
 /// Those tables whose files become one: symbols are files of their own.
 const MERGED: [DatasetTable; 7] = DatasetTable::ALL;
@@ -40,10 +40,8 @@ pub fn merge_files(
     change: &BatchTransform<'_>,
 ) -> Result<Option<DatasetFile>, FleetError> {
     let room = MergeMemory::from_limits(work.limits);
-    let plan = MergePlan::new(work.dataset(), table, table.sort_columns(), room, change)?;
-    let files = entries
-        .iter()
-        .map(|entry| resolve_path(work.dataset(), &entry.path));
+    let plan = MergePlan::new(work.store(), table, table.sort_columns(), room, change)?;
+    let files = entries.iter().map(|entry| entry.path.as_str());
     finish_file(plan.merge_files(files, || create_target(work, table, part))?)
 }
 
@@ -53,7 +51,7 @@ pub fn create_target(
     table: DatasetTable,
     part: Option<&DatasetPartition>,
 ) -> Result<TableFileWriter, FleetError> {
-    let target = FileTarget::new(work.dataset(), table, part.cloned(), None)?;
+    let target = FileTarget::new(work.store(), table, part.cloned(), None)?;
     Ok(target
         .open_table_writer()?
         .with_memory_limit(MergeMemory::from_limits(work.limits).writer))
@@ -62,7 +60,7 @@ pub fn create_target(
 /// The file; none of no rows.
 pub fn finish_file(rows: TableFileWriter) -> Result<Option<DatasetFile>, FleetError> {
     match rows.row_count() {
-        0 => rows.remove_file().map(|()| None),
+        0 => Ok(None),
         _ => rows.finish().map(Some),
     }
 }

@@ -14,7 +14,6 @@ mod retention;
 mod sorted_merge;
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use crate::commits::{Commit, CommitLog, DatasetFile, DatasetState};
@@ -23,6 +22,7 @@ use crate::error::FleetError;
 use crate::files::discard_files;
 use crate::ingest::{format_day, unix_millis};
 use crate::layout::{DatasetPartition, DatasetTable, VERSION};
+use crate::store::SharedStore;
 
 /// What stays how long.
 #[derive(Clone, Debug)]
@@ -64,11 +64,11 @@ impl RetentionPolicy {
 /// # Errors
 /// A file cannot be read or written; what was committed until then holds.
 pub fn compact_dataset(
-    dataset: &Path,
+    store: &SharedStore,
     policy: &RetentionPolicy,
     limits: &QueryLimits,
 ) -> Result<CompactReport, FleetError> {
-    let log = CommitLog::open(dataset)?;
+    let log = CommitLog::open(store)?;
     let mut state = log.read_state()?;
     let mut done = CompactReport::default();
     (done.files_before, done.bytes_before) = file_totals(&state);
@@ -99,8 +99,8 @@ struct CompactionJob<'w> {
 }
 
 impl CompactionJob<'_> {
-    fn dataset(&self) -> &Path {
-        self.log.dataset()
+    fn store(&self) -> &SharedStore {
+        self.log.store()
     }
 
     fn new_commit(&self) -> Commit {
@@ -127,7 +127,7 @@ impl CompactionJob<'_> {
                         .is_some_and(|now| now.events == known.events)
                 });
             if !is_as_it_was {
-                discard_files(self.dataset(), &commit.add);
+                discard_files(self.store(), &commit.add);
                 return Ok(false);
             }
             if self.log.append_commit(state, commit.clone())? {

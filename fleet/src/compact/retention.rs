@@ -14,7 +14,7 @@ use crate::compact::sorted_merge::{MergeMemory, MergePlan};
 use crate::compact::{CompactionJob, merge, shared_files};
 use crate::engine::QueryEngine;
 use crate::error::FleetError;
-use crate::layout::{DatasetPartition, DatasetTable, resolve_path};
+use crate::layout::{DatasetPartition, DatasetTable};
 
 /// What `lucce fleet decode` needs, and single events.
 const RAW: [DatasetTable; 3] = [
@@ -71,7 +71,7 @@ pub fn sum_runs(work: &mut CompactionJob<'_>, state: &mut DatasetState) -> Resul
     if old.is_empty() {
         return Ok(0);
     }
-    let engine = QueryEngine::with_state(work.dataset(), state, work.limits)?;
+    let engine = QueryEngine::with_state(work.store(), state, work.limits)?;
     let members = read_sum_members(&engine, &old)?;
     engine.register_rows("members", members_batch(&members)?)?;
     let mut commit = work.new_commit();
@@ -157,10 +157,8 @@ fn sum_events(
 ) -> Result<Option<DatasetFile>, FleetError> {
     let change = |batch: RecordBatch| rename_runs(&batch, members);
     let (table, room) = (DatasetTable::Events, MergeMemory::from_limits(work.limits));
-    let plan = MergePlan::new(work.dataset(), table, &KEY, room, &change)?;
-    let files = entries
-        .iter()
-        .map(|entry| resolve_path(work.dataset(), &entry.path));
+    let plan = MergePlan::new(work.store(), table, &KEY, room, &change)?;
+    let files = entries.iter().map(|entry| entry.path.as_str());
     let sums = plan.merge_files(files, || {
         EventSumWriter::new(&plan, merge::create_target(work, table, part)?)
     })?;
@@ -173,14 +171,7 @@ fn runs_as_sums(
     work: &CompactionJob<'_>,
     entries: &[DatasetFile],
 ) -> Result<Option<DatasetFile>, FleetError> {
-    let dataset = work.dataset();
-    let dataset = dataset
-        .canonicalize()
-        .map_err(FleetError::for_path(dataset))?;
-    let paths = entries
-        .iter()
-        .map(|entry| resolve_path(&dataset, &entry.path));
-    engine.register_files("many", DatasetTable::Runs, paths.collect())?;
+    engine.register_files("many", DatasetTable::Runs, entries)?;
     let (table, schema) = (DatasetTable::Runs, DatasetTable::Runs.schema());
     let mut rows = merge::create_target(work, table, None)?;
     engine.run_query(RUNS, &mut |_, batch| match batch {
@@ -197,14 +188,14 @@ fn runs_as_sums(
     // Sorted as a file is that is out of order: a sort of the engine's sets much memory aside, however few rows there are.
     let unsorted = rows.keep_staged()?;
     let plan = MergePlan::new(
-        work.dataset(),
+        work.store(),
         table,
         table.sort_columns(),
         MergeMemory::from_limits(work.limits),
         &Ok,
     )?;
-    let files = [unsorted.path().to_owned()];
-    merge::finish_file(plan.merge_files(files, || merge::create_target(work, table, None))?)
+    let sorted = plan.merge_staged(unsorted, || merge::create_target(work, table, None))?;
+    merge::finish_file(sorted)
 }
 
 /// Which run becomes a part of which sum.

@@ -9,7 +9,6 @@
 //! row is compared with the one before it. How many files are open at a time depends on what their readers hold, which their
 //! metadata tells; if there are more files, the smallest become one file below `temporary/` first.
 
-use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use arrow::array::{ArrayRef, RecordBatch, new_null_array};
@@ -21,8 +20,9 @@ use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData};
 
 use crate::engine::QueryLimits;
 use crate::error::FleetError;
-use crate::files::{DICTIONARY_BYTES, FileTarget, StagedTableFile, TableFileWriter};
+use crate::files::{DICTIONARY_BYTES, FileTarget, TableFileWriter};
 use crate::layout::DatasetTable;
+use crate::store::{LocalFile, SharedStore};
 
 /// Files that are open at a time: a process may have 1024, and other things need some.
 const MAX_OPEN_FILES: usize = 100;
@@ -65,32 +65,22 @@ impl MergeMemory {
 /// What is done with the rows of a batch as soon as they are read. It must keep them in the order of the plan.
 pub type BatchTransform<'c> = dyn Fn(RecordBatch) -> Result<RecordBatch, FleetError> + 'c;
 
-/// Takes batches in order.
+/// Takes batches in order. What was taken in vain goes when the sink is dropped.
 pub trait BatchSink: Sized {
     /// # Errors
     /// They cannot be written.
     fn accept_batch(&mut self, batch: &RecordBatch) -> Result<(), FleetError>;
-
-    /// All that was taken was in vain.
-    ///
-    /// # Errors
-    /// A file cannot be removed.
-    fn discard_output(self) -> Result<(), FleetError>;
 }
 
 impl BatchSink for TableFileWriter {
     fn accept_batch(&mut self, batch: &RecordBatch) -> Result<(), FleetError> {
         self.write_batch(batch)
     }
-
-    fn discard_output(self) -> Result<(), FleetError> {
-        TableFileWriter::remove_file(self)
-    }
 }
 
 /// Which rows are wanted, and in which order.
 pub struct MergePlan<'p> {
-    dataset: &'p Path,
+    store: &'p SharedStore,
     table: DatasetTable,
     memory: MergeMemory,
     schema: SchemaRef,
@@ -114,18 +104,17 @@ impl<E: Into<FleetError>> From<E> for MergeStop {
 
 /// A file to be merged.
 struct MergeInput {
-    path: PathBuf,
+    /// It is removed when it has been merged, if it is a staged file or a copy.
+    file: LocalFile,
     bytes: u64,
     /// What its reader holds.
     reader_bytes: usize,
     is_in_order: bool,
-    /// It is removed when it has been merged.
-    _staged: Option<StagedTableFile>,
 }
 
 /// A file that is being read.
 struct MergeSource {
-    path: PathBuf,
+    name: PathBuf,
     reader: ParquetRecordBatchReader,
     /// Of the batch that it is at.
     keys: Keys,
@@ -139,7 +128,7 @@ impl<'p> MergePlan<'p> {
     /// # Errors
     /// The table has no such column.
     pub fn new(
-        dataset: &'p Path,
+        store: &'p SharedStore,
         table: DatasetTable,
         key: &[&str],
         room: MergeMemory,
@@ -150,7 +139,7 @@ impl<'p> MergePlan<'p> {
         let key = key?;
         let converter = key_converter(&schema, &key)?;
         Ok(MergePlan {
-            dataset,
+            store,
             table,
             memory: room,
             schema,
@@ -177,14 +166,32 @@ impl<'p> MergePlan<'p> {
     /// A file cannot be read or written.
     pub fn merge_files<S: BatchSink>(
         &self,
-        files: impl IntoIterator<Item = PathBuf>,
+        paths: impl IntoIterator<Item = impl AsRef<str>>,
         start: impl Fn() -> Result<S, FleetError>,
     ) -> Result<S, FleetError> {
-        let inputs: Result<Vec<_>, _> = files
+        let inputs = paths
             .into_iter()
-            .map(|path| self.open_input(path, None))
-            .collect();
-        let mut inputs = inputs?;
+            .map(|path| self.open_input(self.store.fetch_file(path.as_ref())?));
+        self.merge_inputs(inputs.collect::<Result<_, _>>()?, start)
+    }
+
+    /// As [`merge_files`](Self::merge_files), of a file that is no part of the dataset.
+    ///
+    /// # Errors
+    /// As of `merge_files`.
+    pub fn merge_staged<S: BatchSink>(
+        &self,
+        staged: LocalFile,
+        start: impl Fn() -> Result<S, FleetError>,
+    ) -> Result<S, FleetError> {
+        self.merge_inputs(vec![self.open_input(staged)?], start)
+    }
+
+    fn merge_inputs<S: BatchSink>(
+        &self,
+        mut inputs: Vec<MergeInput>,
+        start: impl Fn() -> Result<S, FleetError>,
+    ) -> Result<S, FleetError> {
         loop {
             // Small files are written twice rather than large ones.
             inputs.sort_by_key(|input| input.bytes);
@@ -202,13 +209,10 @@ impl<'p> MergePlan<'p> {
                 },
             };
             match merged {
-                Some(staged) => {
-                    let path = staged.path().to_owned();
-                    inputs.push(MergeInput {
-                        is_in_order: true,
-                        ..self.open_input(path, Some(staged))?
-                    });
-                }
+                Some(staged) => inputs.push(MergeInput {
+                    is_in_order: true,
+                    ..self.open_input(staged)?
+                }),
                 None => {
                     for input in group {
                         self.push_in_order(input, &mut inputs)?;
@@ -218,21 +222,17 @@ impl<'p> MergePlan<'p> {
         }
     }
 
-    fn open_input(
-        &self,
-        path: PathBuf,
-        staged: Option<StagedTableFile>,
-    ) -> Result<MergeInput, FleetError> {
-        let file = File::open(&path).map_err(FleetError::for_path(&path))?;
-        let bytes = file.metadata().map_err(FleetError::for_path(&path))?.len();
-        let builder = ParquetRecordBatchReaderBuilder::try_new(file);
-        let builder = builder.map_err(|e| damaged_file(&path, &e))?;
+    fn open_input(&self, file: LocalFile) -> Result<MergeInput, FleetError> {
+        let opened = file.open()?;
+        let metadata = opened.metadata();
+        let bytes = metadata.map_err(FleetError::for_path(file.name()))?.len();
+        let builder = ParquetRecordBatchReaderBuilder::try_new(opened);
+        let builder = builder.map_err(|e| damaged_file(file.name(), &e))?;
         Ok(MergeInput {
             reader_bytes: reader_bytes(builder.metadata(), self.batch_rows()),
-            path,
+            file,
             bytes,
             is_in_order: false,
-            _staged: staged,
         })
     }
 
@@ -263,7 +263,7 @@ impl<'p> MergePlan<'p> {
 
     /// A file of rows that go on to another one.
     fn create_staged(&self) -> Result<TableFileWriter, FleetError> {
-        let target = FileTarget::new(self.dataset, self.table, None, None)?;
+        let target = FileTarget::new(self.store, self.table, None, None)?;
         Ok(target
             .open_table_writer()?
             .with_memory_limit(self.memory.writer))
@@ -277,22 +277,17 @@ impl<'p> MergePlan<'p> {
     ) -> Result<Option<S>, FleetError> {
         match self.merge_group(group, &mut sink) {
             Ok(()) => Ok(Some(sink)),
-            Err(MergeStop::OutOfOrder) => sink.discard_output().map(|()| None),
-            Err(MergeStop::Failed(error)) => {
-                // The cause is reported, not its consequences: `compact` finds and removes files that stay.
-                let _ = sink.discard_output();
-                Err(error)
-            }
+            Err(MergeStop::OutOfOrder) => Ok(None),
+            Err(MergeStop::Failed(error)) => Err(error),
         }
     }
 
-    fn open_source(&self, path: &Path) -> Result<MergeSource, FleetError> {
-        let file = File::open(path).map_err(FleetError::for_path(path))?;
-        let reader = ParquetRecordBatchReaderBuilder::try_new(file)
+    fn open_source(&self, file: &LocalFile) -> Result<MergeSource, FleetError> {
+        let reader = ParquetRecordBatchReaderBuilder::try_new(file.open()?)
             .and_then(|builder| builder.with_batch_size(self.batch_rows()).build());
         Ok(MergeSource {
-            path: path.to_owned(),
-            reader: reader.map_err(|e| damaged_file(path, &e))?,
+            name: file.name().to_owned(),
+            reader: reader.map_err(|e| damaged_file(file.name(), &e))?,
             keys: self.converter.empty_rows(0, 0),
             at: 0,
         })
@@ -308,7 +303,7 @@ impl<'p> MergePlan<'p> {
         // Those that have rows, the least one last. A box is moved faster than what is in it.
         let mut waiting: Vec<(usize, Box<MergeSource>)> = Vec::with_capacity(group.len());
         for (number, (input, batch)) in group.iter().zip(&mut batches).enumerate() {
-            let mut source = Box::new(self.open_source(&input.path)?);
+            let mut source = Box::new(self.open_source(&input.file)?);
             if let Some(first) = source.advance_batch(self)? {
                 *batch = first;
                 insert_waiting(&mut waiting, number, source);
@@ -352,17 +347,17 @@ impl<'p> MergePlan<'p> {
         inputs: &mut Vec<MergeInput>,
     ) -> Result<(), FleetError> {
         if !input.is_in_order {
-            input.is_in_order = self.is_in_order(&input.path)?;
+            input.is_in_order = self.is_in_order(&input.file)?;
         }
         match input.is_in_order {
             true => inputs.push(input),
-            false => self.write_sorted_pieces(&input.path, inputs)?,
+            false => self.write_sorted_pieces(&input.file, inputs)?,
         }
         Ok(())
     }
 
-    fn is_in_order(&self, path: &Path) -> Result<bool, FleetError> {
-        let mut source = self.open_source(path)?;
+    fn is_in_order(&self, file: &LocalFile) -> Result<bool, FleetError> {
+        let mut source = self.open_source(file)?;
         loop {
             match source.advance_batch(self) {
                 Ok(Some(_)) => {}
@@ -375,10 +370,10 @@ impl<'p> MergePlan<'p> {
 
     fn write_sorted_pieces(
         &self,
-        path: &Path,
+        file: &LocalFile,
         inputs: &mut Vec<MergeInput>,
     ) -> Result<(), FleetError> {
-        let mut source = self.open_source(path)?;
+        let mut source = self.open_source(file)?;
         let (mut batches, mut size) = (Vec::new(), 0);
         loop {
             let batch = source.read_batch(self)?;
@@ -390,10 +385,9 @@ impl<'p> MergePlan<'p> {
             }
             if !batches.is_empty() && (is_end || size >= self.memory.piece) {
                 let staged = self.write_sorted_piece(&batches)?;
-                let path = staged.path().to_owned();
                 inputs.push(MergeInput {
                     is_in_order: true,
-                    ..self.open_input(path, Some(staged))?
+                    ..self.open_input(staged)?
                 });
                 batches.clear();
                 size = 0;
@@ -404,10 +398,7 @@ impl<'p> MergePlan<'p> {
         }
     }
 
-    fn write_sorted_piece(
-        &self,
-        batches: &[(RecordBatch, Keys)],
-    ) -> Result<StagedTableFile, FleetError> {
+    fn write_sorted_piece(&self, batches: &[(RecordBatch, Keys)]) -> Result<LocalFile, FleetError> {
         let mut order: Vec<(Row<'_>, (usize, usize))> = Vec::new();
         for (number, (_, keys)) in batches.iter().enumerate() {
             let places = (0..).map(|at| (number, at));
@@ -451,8 +442,8 @@ impl MergeSource {
     /// The next rows, if there are any.
     fn read_batch(&mut self, plan: &MergePlan<'_>) -> Result<Option<RecordBatch>, FleetError> {
         for batch in self.reader.by_ref() {
-            let batch = batch.map_err(|e| damaged_file(&self.path, &e))?;
-            let batch = (plan.change)(plan.to_current_schema(&self.path, &batch)?)?;
+            let batch = batch.map_err(|e| damaged_file(&self.name, &e))?;
+            let batch = (plan.change)(plan.to_current_schema(&self.name, &batch)?)?;
             if batch.num_rows() > 0 {
                 return Ok(Some(batch));
             }

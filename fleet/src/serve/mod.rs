@@ -9,7 +9,7 @@ mod page;
 mod routes;
 
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use lucce_decoder::escape::EscapedText;
 use lucce_page::HtmlPage;
@@ -21,6 +21,7 @@ use crate::error::FleetError;
 use crate::http::{ServerMetrics, ServerRequest, ServerResponse};
 use crate::output::{self, OutputFormat};
 use crate::questions::{ParameterValue, Question};
+use crate::store::SharedStore;
 use numbers::SymbolsCache;
 use routes::{ApiRoute, ResponseFormat};
 
@@ -29,7 +30,9 @@ const MAX_BODY_BYTES: usize = 1 << 20;
 
 /// What answers.
 pub struct DecodeService {
-    dataset: PathBuf,
+    log: CommitLog,
+    /// What it was at the last request.
+    state: Mutex<Arc<DatasetState>>,
     limits: QueryLimits,
     /// An answer has not more bytes.
     max_answer_bytes: usize,
@@ -49,16 +52,17 @@ impl DecodeService {
     /// `limits`: of each question. `answer`: the most bytes of rows that are answered.
     ///
     /// # Errors
-    /// The folder is no dataset.
+    /// There is no dataset.
     pub fn new(
-        dataset: &Path,
+        store: &SharedStore,
         limits: QueryLimits,
         answer: usize,
         metrics: ServerMetrics,
     ) -> Result<DecodeService, FleetError> {
-        CommitLog::open(dataset)?.read_state()?;
+        let log = CommitLog::open(store)?;
         Ok(DecodeService {
-            dataset: dataset.to_owned(),
+            state: Mutex::new(Arc::new(log.read_state()?)),
+            log,
             limits,
             max_answer_bytes: answer,
             symbols_cache: SymbolsCache::default(),
@@ -107,7 +111,9 @@ impl DecodeService {
                 };
                 let state = self.read_state()?;
                 let all = numbers::parse_decode_request(&body)?;
-                let traces = self.symbols_cache.traces_json(&self.dataset, &state, &all);
+                let traces = self
+                    .symbols_cache
+                    .traces_json(self.log.store(), &state, &all);
                 Ok(ServerResponse::from_json(
                     200,
                     json_line(&traces.to_string()),
@@ -130,8 +136,15 @@ impl DecodeService {
         }
     }
 
-    fn read_state(&self) -> Result<DatasetState, FleetError> {
-        CommitLog::open(&self.dataset)?.read_state()
+    /// The dataset as it is now: one file is looked for, unless others have committed something.
+    fn read_state(&self) -> Result<Arc<DatasetState>, FleetError> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.log.is_outdated(&state)? {
+            let mut next = DatasetState::clone(&state);
+            self.log.refresh_state(&mut next)?;
+            *state = Arc::new(next);
+        }
+        Ok(Arc::clone(&state))
     }
 
     fn context_response(
@@ -142,7 +155,7 @@ impl DecodeService {
         let state = self.read_state()?;
         let trace = self
             .symbols_cache
-            .decode_trace(&self.dataset, &state, number)?;
+            .decode_trace(self.log.store(), &state, number)?;
         Ok(match form {
             ResponseFormat::Text => {
                 let text = format!("context {number}  {}\n{trace}", trace.stack);
@@ -174,7 +187,8 @@ impl DecodeService {
     }
 
     fn open_engine(&self, parameters: &[ParameterValue]) -> Result<QueryEngine, FleetError> {
-        let mut engine = QueryEngine::open(&self.dataset, &self.limits)?;
+        let state = self.read_state()?;
+        let mut engine = QueryEngine::with_state(self.log.store(), &state, &self.limits)?;
         engine.set_parameters(parameters)?;
         Ok(engine)
     }

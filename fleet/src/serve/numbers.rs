@@ -1,7 +1,6 @@
 //! Numbers and their traces.
 
 use std::collections::VecDeque;
-use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use lucce_decoder::{ContextNumber, Profile, StackTrace};
@@ -12,6 +11,7 @@ use crate::commits::DatasetState;
 use crate::error::FleetError;
 use crate::layout::DatasetTable;
 use crate::numbers::read_symbols;
+use crate::store::SharedStore;
 
 /// So many numbers are decoded at a time.
 pub const MAX_NUMBERS: usize = 10_000;
@@ -30,12 +30,12 @@ impl SymbolsCache {
     /// The run or the number is not known.
     pub fn decode_trace(
         &self,
-        dataset: &Path,
+        store: &SharedStore,
         state: &DatasetState,
         number: ContextNumber,
     ) -> Result<StackTrace, FleetError> {
         let run = number.run.map(|run| run.to_string()).unwrap_or_default();
-        let profile = self.load_symbols(dataset, state, &run)?;
+        let profile = self.load_symbols(store, state, &run)?;
         profile
             .decode_trace(number.id)
             .map_err(|e| FleetError::Absent(format!("{number}: {e}")))
@@ -43,7 +43,7 @@ impl SymbolsCache {
 
     fn load_symbols(
         &self,
-        dataset: &Path,
+        store: &SharedStore,
         state: &DatasetState,
         run: &str,
     ) -> Result<Arc<Profile>, FleetError> {
@@ -55,7 +55,7 @@ impl SymbolsCache {
             return Ok(known);
         }
         // Without the lock: others are answered while a file is read.
-        let profile = Arc::new(read_symbols(dataset, state, run)?);
+        let profile = Arc::new(read_symbols(store, state, run)?);
         if let Some(path) = path {
             let mut kept = self.profiles.lock().unwrap_or_else(PoisonError::into_inner);
             kept.truncate(MAX_CACHED_RUNS - 1);
@@ -76,12 +76,12 @@ impl SymbolsCache {
     /// `{"traces": […]}`, in the order of the numbers.
     pub fn traces_json(
         &self,
-        dataset: &Path,
+        store: &SharedStore,
         state: &DatasetState,
         numbers: &[ContextNumber],
     ) -> Value {
         let traces = numbers.iter().map(|number| {
-            match self.decode_trace(dataset, state, *number) {
+            match self.decode_trace(store, state, *number) {
                 Ok(trace) => trace_json(*number, &trace),
                 Err(error) => {
                     let run = number.run.map(|run| run.to_string()).unwrap_or_default();

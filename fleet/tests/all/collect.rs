@@ -4,10 +4,15 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
 
+use crate::common::client::{Served, push_log};
+use crate::common::{new_dataset, runs, store};
 use lucce_fleet::collect::{
     BatchIngester, LogSpool, PartOutcome, SpoolError, SpoolLimits, parse_run_id,
 };
+use lucce_fleet::commits::CommitLog;
 use lucce_ship::wire::{CollectorGeneration, GenerationPart, PartBuilder, PartHeader, RunLabels};
 use lucce_ship::{CollectorClient, CollectorError, LogSender, PartReply};
 use lucce_tracelog::RunId;
@@ -415,7 +420,7 @@ fn a_generation_that_the_disk_has_damaged_is_asked_for_again() {
 #[test]
 fn what_was_sent_is_in_the_dataset_once_and_a_run_that_has_ended_leaves_the_spool() {
     let folder = tempfile::tempdir().unwrap();
-    let dataset = folder.path().join("dataset");
+    let dataset = new_dataset(folder.path());
     let spool = folder.path().join("spool");
     let log = log_bytes();
     let run = lucce_tracelog::LogHeader::decode(&log[..64])
@@ -438,7 +443,7 @@ fn what_was_sent_is_in_the_dataset_once_and_a_run_that_has_ended_leaves_the_spoo
     let round = sender.send_changes(&mut read, &mut wire).unwrap();
     wire.spool = None;
     let complain = &mut |why: String| panic!("{why}");
-    let mut batches = BatchIngester::new(open(), &dataset, "unnamed").unwrap();
+    let mut batches = BatchIngester::new(open(), &store(&dataset), "unnamed").unwrap();
     let done = batches.add_waiting_runs(complain);
     assert_eq!((done.runs, done.events, done.refused), (1, round.events, 0));
     drop(batches);
@@ -447,10 +452,31 @@ fn what_was_sent_is_in_the_dataset_once_and_a_run_that_has_ended_leaves_the_spoo
     let mut again = LogSender::new(run, labels());
     again.send_changes(&mut read, &mut wire).unwrap();
     wire.spool = None;
-    let mut batches = BatchIngester::new(open(), &dataset, "unnamed").unwrap();
+    let mut batches = BatchIngester::new(open(), &store(&dataset), "unnamed").unwrap();
     let done = batches.add_waiting_runs(complain);
     assert_eq!((done.runs, done.events), (0, 0));
     assert_eq!(batches.add_waiting_runs(complain).runs, 0);
     drop(batches);
     assert!(open().last_generation(run).unwrap().ended == (done.ended == 1));
+}
+
+/// A pipe whose reader has gone ends no batch.
+#[test]
+fn a_collector_whose_output_nobody_reads_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let dataset = new_dataset(folder.path());
+    let log = folder.path().join("kinds.log");
+    lucce_testkit::kinds(&log);
+    let more = ["--spool=spool", "--interval=1s", "--no-token"];
+    // Its output is closed from here on.
+    let served = Served::collect(folder.path(), dataset.to_str().unwrap(), &more);
+    let limit = Instant::now() + Duration::from_secs(120);
+    for (number, log) in runs(folder.path(), &log, 3).iter().enumerate() {
+        push_log(log, || served.address.clone());
+        let commits = CommitLog::open(&store(&dataset)).unwrap();
+        while commits.read_state().unwrap().runs.len() <= number {
+            assert!(Instant::now() < limit, "run {number} is not in the dataset");
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use crate::common::{add, check_whole, engine, number, pairs, runs};
+use crate::common::{add, check_whole, engine, new_dataset, number, pairs, runs, store};
 use arrow::array::{ArrayRef, AsArray, RecordBatch, StringArray};
 use arrow::compute::SortOptions;
 use arrow::row::{RowConverter, SortField};
@@ -46,16 +46,23 @@ fn within(dataset: &Path, policy: &RetentionPolicy, memory: usize) -> CompactRep
         memory: Some(memory),
         ..QueryLimits::default()
     };
-    compact_dataset(dataset, policy, &limits).unwrap()
+    compact_dataset(&store(dataset), policy, &limits).unwrap()
 }
 
 fn state(dataset: &Path) -> DatasetState {
-    CommitLog::open(dataset).unwrap().read_state().unwrap()
+    CommitLog::open(&store(dataset))
+        .unwrap()
+        .read_state()
+        .unwrap()
 }
 
 /// Five runs, each in files of its own; the number of one context of the first.
 fn five(dir: &Path) -> (PathBuf, ContextId) {
-    let (dataset, log) = (dir.join("data"), dir.join("kinds.log"));
+    five_at(new_dataset(dir), dir)
+}
+
+fn five_at(dataset: PathBuf, dir: &Path) -> (PathBuf, ContextId) {
+    let log = dir.join("kinds.log");
     let ids = lucce_testkit::kinds(&log);
     for log in runs(dir, &log, 5) {
         add(&dataset, &[log]);
@@ -63,15 +70,16 @@ fn five(dir: &Path) -> (PathBuf, ContextId) {
     (dataset, ids[&'A'])
 }
 
-/// What must not change.
+/// Their answers must not change.
+const SUMS: [&str; 3] = [
+    "SELECT event || type || stack_id, SUM(count) FROM events GROUP BY event || type || stack_id",
+    "SELECT event || thread_kind, SUM(value) FROM events GROUP BY event || thread_kind",
+    "SELECT service || version, SUM(runs) FROM runs GROUP BY service || version",
+];
+
 fn sums(dataset: &Path) -> [BTreeMap<String, i64>; 3] {
     let engine = engine(dataset);
-    [
-        "SELECT event || type || stack_id, SUM(count) FROM events GROUP BY event || type || stack_id",
-        "SELECT event || thread_kind, SUM(value) FROM events GROUP BY event || thread_kind",
-        "SELECT service || version, SUM(runs) FROM runs GROUP BY service || version",
-    ]
-    .map(|sql| pairs(&engine, sql))
+    SUMS.map(|sql| pairs(&engine, sql))
 }
 
 #[test]
@@ -88,15 +96,14 @@ fn fewer_files_have_the_same_rows() {
         (check_whole(&dataset), sums(&dataset)),
         (whole, before.clone())
     );
-    let reader = QueryEngine::with_state(&dataset, &old, &QueryLimits::default()).unwrap();
-    let sql = "SELECT service || version, SUM(runs) FROM runs GROUP BY service || version";
-    assert_eq!(pairs(&reader, sql), before[2]);
+    let reader = QueryEngine::with_state(&store(&dataset), &old, &QueryLimits::default()).unwrap();
+    assert_eq!(pairs(&reader, SUMS[2]), before[2]);
     let state = state(&dataset);
     for table in DatasetTable::ALL {
         assert!(state.files_of(table).count() <= 1, "{table:?}");
     }
     check_order(&dataset);
-    assert!(numbers::decode_trace(&dataset, &state, "0000000000000001", id).is_ok());
+    assert!(numbers::decode_trace(&store(&dataset), &state, "0000000000000001", id).is_ok());
     // Again: there is nothing to do.
     assert_eq!(done(&dataset, &policy(1)).files_removed, 0);
     assert_eq!(common_files(&dataset), common_files(&dataset));
@@ -107,8 +114,20 @@ fn fewer_files_have_the_same_rows() {
     };
     assert!(done(&dataset, &late).files_removed > 10);
     assert_eq!(sums(&dataset), before);
+    // A reader from before has the right answer of what it has read already, or none; it never has fewer rows.
+    assert_eq!(pairs(&reader, SUMS[2]), before[2]);
+    let new = QueryEngine::with_state(&store(&dataset), &old, &QueryLimits::default()).unwrap();
+    for (reader, sql) in SUMS.map(|sql| (&new, sql)).into_iter().chain([
+        (&new, "SELECT COUNT(*) FROM events"),
+        (&reader, SUMS[0]),
+        (&reader, SUMS[1]),
+    ]) {
+        let message = reader.collect_rows(sql).unwrap_err().to_string();
+        assert!(message.contains("not found"), "{sql}: {message}");
+        assert!(message.contains(".parquet"), "{sql}: {message}");
+    }
     assert!(
-        CommitLog::open(&dataset)
+        CommitLog::open(&store(&dataset))
             .unwrap()
             .read_state()
             .unwrap()
@@ -122,8 +141,8 @@ fn common_files(dataset: &Path) -> usize {
 }
 
 fn batches(dataset: &Path, entry: &DatasetFile) -> Vec<RecordBatch> {
-    let file = File::open(resolve_path(dataset, &entry.path)).unwrap();
-    let reader = ParquetRecordBatchReaderBuilder::try_new(file).unwrap();
+    let file = store(dataset).fetch_file(&entry.path).unwrap();
+    let reader = ParquetRecordBatchReaderBuilder::try_new(file.open().unwrap()).unwrap();
     reader.build().unwrap().map(Result::unwrap).collect()
 }
 
@@ -183,11 +202,11 @@ fn through(seed: u64, contexts: usize, depth: usize) -> Vec<Through> {
 
 /// One more file of `through`.
 fn add_through(dataset: &Path, name: &str, rows: &[Through]) {
-    let entry = DatasetFile {
+    let mut entry = DatasetFile {
         table: DatasetTable::Through,
         path: format!("through/{name}.parquet"),
         rows: rows.len() as u64,
-        bytes: 1,
+        bytes: 0,
         part: None,
         run: None,
     };
@@ -201,10 +220,12 @@ fn add_through(dataset: &Path, name: &str, rows: &[Through]) {
     let batch = RecordBatch::try_new(schema.clone(), columns).unwrap();
     let path = resolve_path(dataset, &entry.path);
     fs::create_dir_all(path.parent().unwrap()).unwrap();
-    let mut writer = ArrowWriter::try_new(File::create(path).unwrap(), schema, None).unwrap();
+    let file = File::create(&path).unwrap();
+    let mut writer = ArrowWriter::try_new(file, schema, None).unwrap();
     writer.write(&batch).unwrap();
     writer.close().unwrap();
-    let log = CommitLog::open(dataset).unwrap();
+    entry.bytes = fs::metadata(path).unwrap().len();
+    let log = CommitLog::open(&store(dataset)).unwrap();
     let mut state = log.read_state().unwrap();
     let commit = Commit {
         version: VERSION,
@@ -230,7 +251,7 @@ fn rows_of_through(dataset: &Path) -> Vec<Through> {
 #[test]
 fn files_are_merged_that_have_no_room_in_memory() {
     let dir = tempfile::tempdir().unwrap();
-    let (dataset, _) = five(dir.path());
+    let (dataset, _) = five_at(dir.path().join("data"), dir.path());
     let mut all = rows_of_through(&dataset);
     for seed in 1..=30 {
         let rows = through(seed, 300, 10);
@@ -264,13 +285,13 @@ fn files_are_merged_that_have_no_room_in_memory() {
 #[test]
 fn a_damaged_file_is_named() {
     let dir = tempfile::tempdir().unwrap();
-    let (dataset, _) = five(dir.path());
+    let (dataset, _) = five_at(dir.path().join("data"), dir.path());
     let of = state(&dataset);
     let path = &of.files_of(DatasetTable::Events).last().unwrap().path;
     let whole = resolve_path(&dataset, path);
     let bytes = fs::read(&whole).unwrap();
     fs::write(&whole, &bytes[..bytes.len() / 2]).unwrap();
-    let told = compact_dataset(&dataset, &policy(1), &QueryLimits::default()).unwrap_err();
+    let told = compact_dataset(&store(&dataset), &policy(1), &QueryLimits::default()).unwrap_err();
     let told = told.to_string();
     assert!(told.contains(path) && told.contains("damaged"), "{told}");
     fs::write(&whole, bytes).unwrap();
@@ -288,9 +309,11 @@ fn old_numbers_go_and_say_so() {
         ..policy(days)
     };
     done(&dataset, &keep(7));
-    assert!(numbers::decode_trace(&dataset, &state(&dataset), "0000000000000001", id).is_ok());
+    assert!(
+        numbers::decode_trace(&store(&dataset), &state(&dataset), "0000000000000001", id).is_ok()
+    );
     done(&dataset, &keep(9));
-    let told = |run| match numbers::decode_trace(&dataset, &state(&dataset), run, id) {
+    let told = |run| match numbers::decode_trace(&store(&dataset), &state(&dataset), run, id) {
         Err(FleetError::Absent(told)) => told,
         other => panic!("{other:?}"),
     };
@@ -342,7 +365,7 @@ fn old_runs_are_sums_of_which_questions_have_the_same_answer() {
 #[test]
 fn a_run_that_was_killed_becomes_a_part_of_the_sum() {
     let dir = tempfile::tempdir().unwrap();
-    let (dataset, log) = (dir.path().join("data"), dir.path().join("live.log"));
+    let (dataset, log) = (new_dataset(dir.path()), dir.path().join("live.log"));
     let (_writer, counters, _) = lucce_testkit::live(&log);
     add(&dataset, std::slice::from_ref(&log));
     counters.iter().for_each(|cell| cell.add_events(1, 0));
@@ -366,7 +389,7 @@ fn a_run_that_was_killed_becomes_a_part_of_the_sum() {
 #[test]
 fn writers_go_on_while_files_are_merged() {
     let dir = tempfile::tempdir().unwrap();
-    let (dataset, log) = (dir.path().join("data"), dir.path().join("kinds.log"));
+    let (dataset, log) = (new_dataset(dir.path()), dir.path().join("kinds.log"));
     lucce_testkit::kinds(&log);
     let logs = runs(dir.path(), &log, 10);
     add(&dataset, &logs[..2]);

@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::Instant;
 
-use crate::common::{add, check_whole, command, engine, lucce_fleet, number, pairs, runs, text};
+use crate::common::{
+    add, check_whole, command, engine, lucce_fleet, new_dataset, number, pairs, runs, store, text,
+};
 use lucce_decoder::Profile;
 use lucce_fleet::commits::CommitLog;
 use lucce_fleet::engine::{QueryEngine, QueryLimits};
@@ -14,7 +16,7 @@ use lucce_fleet::ingest::{IngestOutcome, RunIngester};
 #[test]
 fn the_tables_say_what_the_log_says() {
     let dir = tempfile::tempdir().unwrap();
-    let (dataset, log) = (dir.path().join("data"), dir.path().join("kinds.log"));
+    let (dataset, log) = (new_dataset(dir.path()), dir.path().join("kinds.log"));
     lucce_testkit::kinds(&log);
     lucce_testkit::stream::streams(dir.path());
     let reports = add(&dataset, std::slice::from_ref(&log));
@@ -68,7 +70,7 @@ fn the_tables_say_what_the_log_says() {
 #[test]
 fn a_run_that_is_there_adds_nothing() {
     let dir = tempfile::tempdir().unwrap();
-    let (dataset, log) = (dir.path().join("data"), dir.path().join("sample.log"));
+    let (dataset, log) = (new_dataset(dir.path()), dir.path().join("sample.log"));
     lucce_testkit::sample(&log);
     let copy = dir.path().join("copy.log");
     fs::copy(&log, &copy).unwrap();
@@ -82,9 +84,15 @@ fn a_run_that_is_there_adds_nothing() {
         added(&[log.clone(), copy]),
         [IngestOutcome::New, IngestOutcome::Unchanged]
     );
-    let before = CommitLog::open(&dataset).unwrap().read_state().unwrap();
+    let before = CommitLog::open(&store(&dataset))
+        .unwrap()
+        .read_state()
+        .unwrap();
     assert_eq!(added(&[log]), [IngestOutcome::Unchanged]);
-    let state = CommitLog::open(&dataset).unwrap().read_state().unwrap();
+    let state = CommitLog::open(&store(&dataset))
+        .unwrap()
+        .read_state()
+        .unwrap();
     assert_eq!((before.number, before.files), (state.number, state.files));
     assert_eq!(check_whole(&dataset).len(), 1);
 }
@@ -132,7 +140,7 @@ fn what_is_no_whole_log_is_refused_and_named_and_the_others_go_in() {
 #[test]
 fn a_run_that_goes_on_adds_what_it_counted_since() {
     let dir = tempfile::tempdir().unwrap();
-    let (dataset, log) = (dir.path().join("data"), dir.path().join("live.log"));
+    let (dataset, log) = (new_dataset(dir.path()), dir.path().join("live.log"));
     let (mut writer, counters, _) = lucce_testkit::live(&log);
     let added = || {
         let report = add(&dataset, std::slice::from_ref(&log)).remove(0);
@@ -161,7 +169,7 @@ fn a_run_that_goes_on_adds_what_it_counted_since() {
 #[test]
 fn writers_at_once_add_each_run_and_each_path_once() {
     let dir = tempfile::tempdir().unwrap();
-    let (dataset, log) = (dir.path().join("data"), dir.path().join("kinds.log"));
+    let (dataset, log) = (new_dataset(dir.path()), dir.path().join("kinds.log"));
     lucce_testkit::kinds(&log);
     let logs = runs(dir.path(), &log, 8);
     std::thread::scope(|scope| {
@@ -181,18 +189,22 @@ fn writers_at_once_add_each_run_and_each_path_once() {
 #[test]
 fn a_crash_leaves_no_half_run() {
     let dir = tempfile::tempdir().unwrap();
-    let (dataset, log) = (dir.path().join("data"), dir.path().join("kinds.log"));
+    let (dataset, log) = (new_dataset(dir.path()), dir.path().join("kinds.log"));
     lucce_testkit::kinds(&log);
     let logs = runs(dir.path(), &log, 12);
-    add(&dataset, &logs[..1]);
+    let adding = |log: &PathBuf| {
+        let mut add = command(dir.path());
+        add.arg("add").arg(&dataset).args(["--service", "shop"]);
+        add.arg(log).spawn().unwrap()
+    };
+    let start = Instant::now();
+    assert!(adding(&logs[1]).wait().unwrap().success());
+    let whole = start.elapsed();
     let mut killed = 0;
-    for (round, log) in logs.iter().enumerate() {
-        let mut child = command(dir.path())
-            .args(["add", "data", "--service", "shop"])
-            .arg(log)
-            .spawn()
-            .unwrap();
-        std::thread::sleep(Duration::from_millis(4 * round as u64));
+    for (round, log) in (0..).zip(&logs) {
+        let mut child = adding(log);
+        // From the beginning to the end of what one has taken.
+        std::thread::sleep(whole * round / 10);
         child.kill().unwrap();
         killed += u32::from(!child.wait().unwrap().success());
         check_whole(&dataset);
@@ -225,12 +237,12 @@ fn folders_that_are_no_datasets_are_left_alone() {
     let dir = tempfile::tempdir().unwrap();
     let log = dir.path().join("sample.log");
     lucce_testkit::sample(&log);
-    let told = RunIngester::open(dir.path())
+    let told = RunIngester::open(&store(dir.path()))
         .map(|_| ())
         .unwrap_err()
         .to_string();
     assert!(told.contains("not empty"), "{told}");
-    let told = QueryEngine::open(dir.path(), &QueryLimits::default())
+    let told = QueryEngine::open(&store(dir.path()), &QueryLimits::default())
         .map(|_| ())
         .unwrap_err()
         .to_string();
@@ -239,7 +251,7 @@ fn folders_that_are_no_datasets_are_left_alone() {
     add(&dataset, &[log]);
     let mark = dataset.join("lucce-fleet.json");
     fs::write(&mark, "{\"schema\":\"lucce-fleet\",\"version\":99}").unwrap();
-    let told = RunIngester::open(&dataset)
+    let told = RunIngester::open(&store(&dataset))
         .map(|_| ())
         .unwrap_err()
         .to_string();
@@ -256,7 +268,7 @@ const BY_TAGS: &str = "SELECT tags, SUM(count) FROM events GROUP BY tags";
 #[test]
 fn tags_tell_events_apart() {
     let dir = tempfile::tempdir().unwrap();
-    let (dataset, log) = (dir.path().join("data"), dir.path().join("tagged.log"));
+    let (dataset, log) = (new_dataset(dir.path()), dir.path().join("tagged.log"));
     tagged(&log);
     for log in runs(dir.path(), &log, 2) {
         add(&dataset, &[log]);
@@ -271,7 +283,8 @@ fn tags_tell_events_apart() {
     // Context B is counted with and without.
     let both = "SELECT COUNT(*) FROM (SELECT stack_id FROM events GROUP BY stack_id HAVING COUNT(DISTINCT tags) = 2)";
     assert_eq!(number(&engine(&dataset), both), 1);
-    let compacted = lucce_fleet(dir.path(), &["compact", "data", "--runs=1d"], &[]);
+    let compact = ["compact", dataset.to_str().unwrap(), "--runs=1d"];
+    let compacted = lucce_fleet(dir.path(), &compact, &[]);
     assert!(compacted.status.success(), "{}", text(&compacted.stderr));
     assert!(text(&compacted.stdout).contains("2 runs became sums"));
     assert_eq!(pairs(&engine(&dataset), BY_TAGS), expected);

@@ -8,3 +8,4 @@ mod dataset;
 mod described;
 mod limits;
 mod serve;
+mod stores;

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::thread;
 
 use crate::common::client::{Served, answer, quoted};
-use crate::common::{add, lucce_fleet, other_run, text};
+use crate::common::{add, lucce_fleet, new_dataset, other_run, text};
 use lucce_fleet::questions::ALL;
 use serde_json::json;
 
@@ -14,9 +14,13 @@ const RUN: &str = "0123456789abcdef";
 
 /// A dataset of one run; the number of its context A.
 fn dataset(dir: &Path) -> String {
+    dataset_at(&dir.join("data"), dir)
+}
+
+fn dataset_at(dataset: &Path, dir: &Path) -> String {
     let log = dir.join("kinds.log");
     let ids = lucce_testkit::kinds(&log);
-    add(&dir.join("data"), &[log]);
+    add(dataset, &[log]);
     ids[&'A'].to_string()
 }
 
@@ -44,8 +48,9 @@ fn parameters(question: &lucce_fleet::questions::Question) -> String {
 #[test]
 fn numbers_are_decoded_in_each_form() {
     let dir = tempfile::tempdir().unwrap();
-    let number = dataset(dir.path());
-    let served = Served::start(dir.path(), "data", &[]);
+    let data = new_dataset(dir.path());
+    let number = dataset_at(&data, dir.path());
+    let served = Served::start(dir.path(), data.to_str().unwrap(), &[]);
     let whole = format!("lucce:{RUN}:{number}");
     let trace = format!(
         "context {whole}  f00403cbb399c9ee83ee35588751f6b8\n\tat app.Main.work(Main.java:21)\n\tat app.Main.main(Main.java:5)\n"
@@ -317,16 +322,21 @@ fn hostile_names_stay_names() {
 #[test]
 fn clients_and_a_compaction_do_not_disturb_each_other() {
     let dir = tempfile::tempdir().unwrap();
-    let number = dataset(dir.path());
+    let data = new_dataset(dir.path());
+    let number = dataset_at(&data, dir.path());
     for run in 1..=6 {
         let log = other_run(
             &dir.path().join("kinds.log"),
             dir.path().join(format!("{run}.log")),
             run,
         );
-        add(&dir.path().join("data"), &[log]);
+        add(&data, &[log]);
     }
-    let served = Served::start(dir.path(), "data", &["--requests=8", "--threads=1"]);
+    let served = Served::start(
+        dir.path(),
+        data.to_str().unwrap(),
+        &["--requests=8", "--threads=1"],
+    );
     thread::scope(|scope| {
         for client in 0..4 {
             let (served, number) = (&served, &number);
@@ -340,7 +350,8 @@ fn clients_and_a_compaction_do_not_disturb_each_other() {
                 }
             });
         }
-        let compacted = lucce_fleet(dir.path(), &["compact", "data"], &[]);
+        let compact = ["compact", data.to_str().unwrap()];
+        let compacted = lucce_fleet(dir.path(), &compact, &[]);
         assert!(compacted.status.success(), "{}", text(&compacted.stderr));
     });
     assert_eq!(served.end(), Some(0));

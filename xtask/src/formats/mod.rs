@@ -1,6 +1,6 @@
 //! `format-tests`: what `lucce export` writes, read by the tools that it is for.
 
-mod consumers;
+pub mod consumers;
 
 mod converter;
 mod firefox;
@@ -18,7 +18,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::requirements::{self, FORMATS, PAGES, PIP};
+use crate::requirements::{self, GO, PAGES, PIP};
 use crate::{Outcome, jdk, pages, paths, tools};
 
 /// Logs of real runs.
@@ -64,7 +64,7 @@ const TESTS: &[(&str, Test)] = &[
 /// # Errors
 /// A tool is missing, or a test failed.
 pub fn tests(name: &str) -> Outcome {
-    requirements::check(&[PAGES, FORMATS, PIP])?;
+    requirements::check(&[PAGES, GO, PIP])?;
     let logs = Logs::record()?;
     let wanted = TESTS.iter().filter(|(test, _)| test.starts_with(name));
     let (mut passed, mut failed) = (0, 0);

@@ -5,6 +5,11 @@ use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
+use std::{fs, thread};
+
+use lucce_ship::wire::RunLabels;
+use lucce_ship::{HttpCollectorClient, LogSender};
+use lucce_tracelog::LogHeader;
 
 pub struct Served {
     process: Child,
@@ -145,4 +150,24 @@ impl Answer {
 /// As part of a path or of a parameter.
 pub fn quoted(text: &str) -> String {
     percent_encoding::utf8_percent_encode(text, percent_encoding::NON_ALPHANUMERIC).to_string()
+}
+
+/// Sends a log to a collector whose address may change, until the collector has answered that it has all of it.
+pub fn push_log(log: &Path, address: impl Fn() -> String) {
+    let bytes = fs::read(log).unwrap();
+    let run = LogHeader::decode(&bytes[..64]).unwrap().run.unwrap();
+    let mut sender = LogSender::new(run, RunLabels::default());
+    let mut read = |at: u64, to: &mut [u8]| {
+        let from = bytes.get(at as usize..at as usize + to.len());
+        from.map(|from| to.copy_from_slice(from)).is_some()
+    };
+    loop {
+        let to = HttpCollectorClient::parse_url(&format!("http://{}", address())).unwrap();
+        let mut client = HttpCollectorClient::new(to, None);
+        match sender.send_changes(&mut read, &mut client) {
+            Ok(_) => return,
+            // The collector was killed, or has more requests than it answers at a time.
+            Err(_) => thread::sleep(Duration::from_millis(5)),
+        }
+    }
 }

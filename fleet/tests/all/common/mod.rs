@@ -9,8 +9,23 @@ use arrow::array::AsArray;
 use arrow::datatypes::Int64Type;
 use lucce_fleet::engine::{QueryEngine, QueryLimits};
 use lucce_fleet::ingest::{IngestLabels, IngestReport, RunIngester};
+use lucce_fleet::store::{SharedStore, open_store};
 
 pub mod client;
+pub mod lagging_store;
+pub mod lossy_proxy;
+
+/// Where a test's dataset is, which is not there yet: `data` in the folder, or below the URL of `LUCCE_TEST_STORE`.
+pub fn new_dataset(dir: &Path) -> PathBuf {
+    match std::env::var("LUCCE_TEST_STORE") {
+        Ok(url) => format!("{url}/{}", lucce_tracelog::RunId::random()).into(),
+        Err(_) => dir.join("data"),
+    }
+}
+
+pub fn store(dataset: &Path) -> SharedStore {
+    open_store(dataset).unwrap()
+}
 
 pub fn labels(version: &str) -> IngestLabels {
     IngestLabels {
@@ -23,7 +38,7 @@ pub fn labels(version: &str) -> IngestLabels {
 
 pub fn add(dataset: &Path, logs: &[PathBuf]) -> Vec<IngestReport> {
     let mut reports = Vec::new();
-    let mut ingest = RunIngester::open(dataset).unwrap();
+    let mut ingest = RunIngester::open(&store(dataset)).unwrap();
     ingest
         .add_runs(logs, &labels("1.0"), &mut |report| reports.push(report))
         .unwrap();
@@ -31,7 +46,7 @@ pub fn add(dataset: &Path, logs: &[PathBuf]) -> Vec<IngestReport> {
 }
 
 pub fn engine(dataset: &Path) -> QueryEngine {
-    QueryEngine::open(dataset, &QueryLimits::default()).unwrap()
+    QueryEngine::open(&store(dataset), &QueryLimits::default()).unwrap()
 }
 
 /// Rows of a text and a number.
