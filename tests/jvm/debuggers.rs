@@ -28,11 +28,11 @@ pub fn tests(setup: &'static Setup) -> Vec<Test> {
 
 /// The debugger starts the JVM, and ends as it does. `is_partial`: the JDK's classes are out of scope.
 fn check(setup: &Setup, jdk: &Jdk, program: &str, is_partial: bool) -> Checked {
-    let (scope, flag) = match is_partial {
-        true => (",instrument=app", "-Dlucce.scope=app"),
-        false => ("", ""),
+    let (way, scope, flag) = match is_partial {
+        true => ("-app", ",instrument=app", "-Dlucce.scope=app"),
+        false => ("", "", ""),
     };
-    let name = format!("debuggers-{}-{program}{scope}", jdk.version);
+    let name = format!("debuggers-{}-{program}{way}", jdk.version);
     let java = Java::new(setup, jdk, &name);
     let class_path = [setup.programs(), setup.classes.clone(), setup.asm()?];
     let class_path = env::join_paths(class_path).map_err(|e| e.to_string())?;
