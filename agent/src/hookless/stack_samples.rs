@@ -22,7 +22,7 @@ use crate::memory::counter::increment_counter;
 use crate::registry::NO_LINE;
 use crate::registry::written_records::external_name;
 use crate::stack::context_scopes::continues_elsewhere;
-use crate::stack::frames::{CheckedVersions, MethodKind, ResolvedMethod, StackWalk, can_watch};
+use crate::stack::frames::{MethodKind, ResolvedMethod, StackWalk, can_watch};
 use crate::stack::marker_frames::{MarkerFrame, thread_caller};
 use crate::stack::tasks::known_context;
 use crate::stack::throwable_trace::{TraceLine, match_lines, read_trace};
@@ -660,6 +660,36 @@ impl HooklessThread {
     /// Whether this event is the N-th, which is verified.
     fn must_verify(&mut self) -> bool {
         self.countdown.count_event(self.agent.core.options.verify)
+    }
+}
+
+/// The last few versions found to be current in this walk: stacks alternate between a few classes.
+#[derive(Default)]
+struct CheckedVersions {
+    keys: [Option<(usize, i32)>; 8],
+    next: usize,
+}
+
+impl CheckedVersions {
+    fn is_current(
+        &mut self,
+        env: JniEnvironment,
+        method: &ResolvedMethod,
+        can_watch: bool,
+    ) -> bool {
+        let key = method.version_key();
+        if key.is_some() && self.keys.contains(&key) {
+            return true;
+        }
+        let is_current = method.is_current(env, can_watch);
+        if is_current
+            && key.is_some()
+            && let Some(place) = self.keys.get_mut(self.next)
+        {
+            *place = key;
+            self.next = (self.next + 1) % self.keys.len();
+        }
+        is_current
     }
 }
 

@@ -118,7 +118,7 @@ impl ResolvedMethod {
     }
 
     /// The class and its count. Methods with equal keys are current together, or stale together.
-    fn version_key(&self) -> Option<(usize, i32)> {
+    pub fn version_key(&self) -> Option<(usize, i32)> {
         match &self.version {
             MethodVersion::Counted { class, count, .. } => {
                 Some((Arc::as_ptr(class).addr(), *count))
@@ -170,37 +170,6 @@ impl ResolvedMethod {
             true => NATIVE_LINE,
             false => line_at(&self.lines, location),
         }
-    }
-}
-
-/// The last few versions found to be current in one walk, whose counts are not read again: stacks alternate between a few classes.
-#[derive(Default)]
-pub struct CheckedVersions {
-    keys: [Option<(usize, i32)>; 8],
-    next: usize,
-}
-
-impl CheckedVersions {
-    /// As [`ResolvedMethod::is_current`].
-    pub fn is_current(
-        &mut self,
-        env: JniEnvironment,
-        method: &ResolvedMethod,
-        can_watch: bool,
-    ) -> bool {
-        let key = method.version_key();
-        if key.is_some() && self.keys.contains(&key) {
-            return true;
-        }
-        let is_current = method.is_current(env, can_watch);
-        if is_current
-            && key.is_some()
-            && let Some(place) = self.keys.get_mut(self.next)
-        {
-            *place = key;
-            self.next = (self.next + 1) % self.keys.len();
-        }
-        is_current
     }
 }
 
@@ -309,7 +278,7 @@ impl FrameCache {
         self.resolutions.load(Ordering::Acquire)
     }
 
-    /// Resolves the frames of one walk, helper frames included. Reads the count of a class once for most of its frames.
+    /// Resolves the frames `found`, without the frames of helper classes.
     pub fn resolve_all(
         &self,
         agent: StackParts<'_>,
@@ -319,12 +288,10 @@ impl FrameCache {
         let read = || self.methods.read();
         let mut frames = Vec::with_capacity(infos.len());
         let can_watch = can_watch(agent, env);
-        let mut checked = CheckedVersions::default();
         let mut map = read();
         for info in infos {
             let cached = map.get(info.method);
-            let cached = cached.filter(|cached| checked.is_current(env, cached, can_watch));
-            let method = match cached {
+            let method = match cached.filter(|cached| cached.is_current(env, can_watch)) {
                 Some(cached) => Arc::clone(cached),
                 None => {
                     drop(map);
@@ -333,8 +300,10 @@ impl FrameCache {
                     new
                 }
             };
-            let location = info.location;
-            frames.push(ResolvedFrame { method, location });
+            if method.kind != MethodKind::Helper {
+                let location = info.location;
+                frames.push(ResolvedFrame { method, location });
+            }
         }
         frames
     }
@@ -831,14 +800,13 @@ impl<'a> StackWalk<'a> {
     fn resolve_more(&mut self) {
         let piece = self.read_piece();
         let cache = &self.agent.stack.frames;
-        let mut frames = cache.resolve_all(self.agent, self.env, &piece);
-        if let (true, Some(innermost)) = (self.depth == piece.len(), frames.first()) {
-            self.in_helper = innermost.method.kind == MethodKind::Helper;
+        if let (true, Some(innermost)) = (self.depth == piece.len(), piece.first()) {
+            let innermost = cache.resolve_method(self.agent, self.env, innermost.method);
+            self.in_helper = innermost.kind == MethodKind::Helper;
             self.creates_for_program =
-                self.in_helper && innermost.method.method_name == NEW_BYTES_FOR.name;
+                self.in_helper && innermost.method_name == NEW_BYTES_FOR.name;
         }
-        frames.retain(|frame| frame.method.kind != MethodKind::Helper);
-        self.frames = frames.into_iter();
+        self.frames = cache.resolve_all(self.agent, self.env, &piece).into_iter();
     }
 }
 

@@ -16,9 +16,7 @@ use crate::registry::written_records::external_name;
 use crate::registry::{CodeRegistry, NATIVE_LINE};
 use crate::stack::StackParts;
 use crate::stack::context_scopes;
-use crate::stack::frames::{
-    MethodKind, ResolvedFrame, ResolvedMethod, StackWalk, can_watch, line_at,
-};
+use crate::stack::frames::{MethodKind, ResolvedMethod, StackWalk, can_watch, line_at};
 use crate::stack::throwable_trace::{TraceLine, match_lines, read_trace};
 use crate::stack::verified_traces::{DueComparison, TraceHash};
 use lucce_jvmti::{FrameInfo, JniEnvironment};
@@ -28,10 +26,10 @@ const MOST_RECORDS: u64 = 1000;
 
 /// A frame as traces show it.
 #[derive(Clone, PartialEq, Eq, Debug)]
-struct VerifiedFrame<'f> {
+struct VerifiedFrame {
     /// `a/b/C`
-    class: &'f str,
-    method: &'f str,
+    class: String,
+    method: String,
     line: i32,
 }
 
@@ -153,12 +151,15 @@ fn true_frames(
     position: bool,
 ) -> Vec<TrueFrame> {
     // Whoever resolves a method notices that its class has changed, so known lines come behind it.
-    let resolved = agent.stack.frames.resolve_all(agent, env, raw);
+    let methods = raw
+        .iter()
+        .map(|info| agent.stack.frames.resolve_method(agent, env, info.method));
+    let methods: Vec<_> = methods.collect();
     let known = agent.stack.verified_traces.known_lines(raw, due);
     let lines = raw.iter().zip(&known);
     let lines = lines.map(|(info, known)| known.unwrap_or_else(|| read_line(agent, info)));
-    let frames = resolved.into_iter().zip(lines);
-    let frames = frames.map(|(ResolvedFrame { method, .. }, line)| TrueFrame { method, line });
+    let frames = methods.into_iter().zip(lines);
+    let frames = frames.map(|(method, line)| TrueFrame { method, line });
     let mut frames: Vec<TrueFrame> = frames.collect();
     // The agent itself redefines its helper class, whose frames are in no trace.
     let read = || {
@@ -219,22 +220,24 @@ fn was_replaced(agent: StackParts<'_>, env: JniEnvironment, info: &FrameInfo) ->
 }
 
 /// `None`: the VM reports a frame that is not in the code registry.
-fn expected_frame(frame: &TrueFrame) -> Option<VerifiedFrame<'_>> {
+fn expected_frame(frame: &TrueFrame) -> Option<VerifiedFrame> {
     frame.method.id()?;
     Some(VerifiedFrame {
-        class: &frame.method.class_name,
-        method: &frame.method.method_name,
+        class: frame.method.class_name.clone(),
+        method: frame.method.method_name.clone(),
         line: frame.line,
     })
 }
 
 /// The frame of a site. Frames that get no slot on purpose are in no trace, unless a VM entry added them.
-fn decoded_frame(registry: &CodeRegistry, site: u32) -> Option<VerifiedFrame<'_>> {
+fn decoded_frame(registry: &CodeRegistry, site: u32) -> Option<VerifiedFrame> {
     let info = registry.site(site)?;
     let method = registry.method(info.method)?;
     Some(VerifiedFrame {
-        class: registry.name_text(registry.class(method.class)?.name),
-        method: registry.name_text(method.name),
+        class: registry
+            .name_text(registry.class(method.class)?.name)
+            .to_string(),
+        method: registry.name_text(method.name).to_string(),
         line: registry.line_of_site(&info),
     })
 }
@@ -262,9 +265,9 @@ fn append_decoded(text: String, registry: &CodeRegistry, site: u32) -> String {
     }
 }
 
-fn append_frame(mut text: String, shown: &VerifiedFrame<'_>) -> String {
-    let class = external_name(shown.class);
-    let (class, method) = (EscapedText(&class), EscapedText(shown.method));
+fn append_frame(mut text: String, shown: &VerifiedFrame) -> String {
+    let class = external_name(&shown.class);
+    let (class, method) = (EscapedText(&class), EscapedText(&shown.method));
     let _ = match shown.line {
         NATIVE_LINE => writeln!(text, "\tat {class}.{method}(Native Method)"),
         line => writeln!(text, "\tat {class}.{method}:{line}"),
