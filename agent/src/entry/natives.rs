@@ -83,17 +83,23 @@ pub extern "system" fn Java_java_lang_LucceRtNatives_enterFromVm(
     own: OwnState,
     pointer: jlong,
 ) -> jlong {
+    enter_from_vm(env, own, pointer, |agent, env, state, pointer| {
+        vm_entry::enter_frame(agent, env, state, pointer, 1)
+    })
+}
+
+/// Gives a slot to a frame that the VM enters. `pointer`: the thread's pointer, which stays if the thread has no stack.
+fn enter_from_vm(
+    env: *mut JNIEnv,
+    own: OwnState,
+    pointer: jlong,
+    enter: impl FnOnce(StackParts<'_>, JniEnvironment, &ThreadState, Slot) -> Slot,
+) -> jlong {
     guard_callback(pointer, |agent| {
         own.get().map_or(pointer, |state| {
             let pointer = Slot::from_pointer(pointer as usize);
-            vm_entry::enter_frame(
-                agent.stack_parts(),
-                agent.core.jni_env(env),
-                state,
-                pointer,
-                1,
-            )
-            .pointer() as jlong
+            let env = agent.core.jni_env(env);
+            enter(agent.stack_parts(), env, state, pointer).pointer() as jlong
         })
     })
 }
@@ -106,18 +112,7 @@ pub extern "system" fn Java_java_lang_LucceRtNatives_deferVmEntry(
     own: OwnState,
     pointer: jlong,
 ) -> jlong {
-    guard_callback(pointer, |agent| {
-        own.get().map_or(pointer, |state| {
-            let pointer = Slot::from_pointer(pointer as usize);
-            deferred_entries::defer_entry(
-                agent.stack_parts(),
-                agent.core.jni_env(env),
-                state,
-                pointer,
-            )
-            .pointer() as jlong
-        })
-    })
+    enter_from_vm(env, own, pointer, deferred_entries::defer_entry)
 }
 
 /// Finds the caller of a deferred VM entry. `slot`: the caller's place; `top`, `method`: the place and the method of the

@@ -209,7 +209,7 @@ fn what_senders_were_answered_for_is_in_the_dataset_once() {
 
 /// A network that loses requests, answers and the ends of answers between writers and the store: each run is there once.
 #[test]
-#[ignore = "needs LUCCE_TEST_STORE=s3://… and AWS_ENDPOINT_URL=http://…"]
+#[ignore = "needs an S3 server, so `cargo xtask fleet` runs it there: LUCCE_TEST_STORE=s3://…, AWS_ENDPOINT_URL=http://…"]
 fn a_network_that_loses_answers_changes_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let dataset = new_dataset(dir.path());
