@@ -560,16 +560,25 @@ pub extern "system" fn Java_io_lucce_Allocations_end0(
     mark: jlong,
     left_running: jboolean,
 ) -> jobject {
+    let ended = EndedMark {
+        number: mark as u64,
+        left_running: left_running != 0,
+    };
+    end_measurement(env, |agent, env, state| {
+        let counting = agent.counting_parts();
+        agent.marks.end_mark(counting, env, state, ended)
+    })
+}
+
+/// Ends a measurement of the current thread. Returns `end`'s text, or null.
+fn end_measurement(
+    env: *mut JNIEnv,
+    end: impl FnOnce(&'static Agent, JniEnvironment, Option<&ThreadState>) -> Option<String>,
+) -> jobject {
     guard_callback(std::ptr::null_mut(), |agent| {
         let env = agent.core.jni_env(env);
         let state = current_state(agent.thread_parts(), env);
-        let ended = EndedMark {
-            number: mark as u64,
-            left_running: left_running != 0,
-        };
-        let text = agent
-            .marks
-            .end_mark(agent.counting_parts(), env, state.get(), ended);
+        let text = end(agent, env, state.get());
         let text = text.and_then(|text| env.new_string(&text));
         text.unwrap_or(std::ptr::null_mut())
     })
@@ -592,24 +601,17 @@ pub extern "system" fn Java_io_lucce_ThreadCounts_end0(
     _: jclass,
     mark: jlong,
 ) -> jobject {
-    guard_callback(std::ptr::null_mut(), |agent| {
-        let env = agent.core.jni_env(env);
-        let state = current_state(agent.thread_parts(), env);
-        let ended = EndedMark {
-            number: mark as u64,
-            left_running: false,
-        };
-        let sums = agent
-            .marks
-            .sum_mark(agent.counting_parts(), env, state.get(), ended);
-        let text = sums.map(|sums| {
-            format!(
-                "{} {} {} {} {}",
-                sums.objects, sums.bytes, sums.waits, sums.wait_ns, sums.lost
-            )
-        });
-        let text = text.and_then(|text| env.new_string(&text));
-        text.unwrap_or(std::ptr::null_mut())
+    let ended = EndedMark {
+        number: mark as u64,
+        left_running: false,
+    };
+    end_measurement(env, |agent, env, state| {
+        let counting = agent.counting_parts();
+        let sums = agent.marks.sum_mark(counting, env, state, ended)?;
+        Some(format!(
+            "{} {} {} {} {}",
+            sums.objects, sums.bytes, sums.waits, sums.wait_ns, sums.lost
+        ))
     })
 }
 
