@@ -42,7 +42,7 @@ pub fn defer_entry(
 ) -> Slot {
     if !has_room(state, pointer) {
         let slot = vm_entry::enter_frame(agent, env, state, pointer, 1);
-        state.set_innermost_undeferred();
+        state.set_innermost_mode(VmEntryMode::Undeferred);
         return slot;
     }
     increment_counter(&agent.core.counts.vm_entries);

@@ -19,7 +19,7 @@ use crate::stack::context_scopes;
 use crate::stack::entry_loss::EntryLoss;
 use crate::stack::frames::{PIECE, ResolvedFrame, StackWalk};
 use crate::stack::vm_entry;
-use crate::thread::ThreadState;
+use crate::thread::{ThreadState, VmEntryMode};
 
 /// The position at which the VM has stopped the current thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -68,8 +68,8 @@ pub fn handle_stop(
             }))
         }
         StopPlace::Return => state
-            .pointer_before_entry(own)
-            .map(|_| vm_entry::leave_frame(state, own)),
+            .pop_uninstrumented_entry(own)
+            .map(vm_entry::restore_caller),
     }
 }
 
@@ -82,6 +82,7 @@ fn enter_stopped_frame(
     innermost: &ResolvedFrame,
 ) {
     vm_entry::enter_frame(agent, env, state, pointer, 1);
+    state.set_innermost_mode(VmEntryMode::Uninstrumented);
     let method = innermost.method.id();
     let unknown = method.and_then(|method| {
         let context = context_scopes::unknown_caller_context(agent, method)?;

@@ -276,16 +276,18 @@ pub fn next_slot(agent: StackParts<'_>, env: JniEnvironment, state: &ThreadState
     Some(callers.fill_missing(&mut |position, _| Some(position.extra_site(agent))))
 }
 
-/// Ends the VM entry with slot `slot`, and returns the pointer from before it.
+/// Ends the VM entry with slot `slot` by a hook, and returns the pointer from before it.
 pub fn leave_frame(state: &ThreadState, slot: Slot) -> Slot {
-    let Some(upcall) = state.pop_entry(slot) else {
-        return slot;
-    };
-    if let Some((at, site)) = upcall.changed_site {
+    state.pop_entry(slot).map_or(slot, restore_caller)
+}
+
+/// Restores the caller's slot after the end of `entry`. Returns the pointer from before it.
+pub fn restore_caller(entry: VmEntry) -> Slot {
+    if let Some((at, site)) = entry.changed_site {
         // Without the memo, which belonged to another callee.
         at.write_site(site);
     }
-    upcall.pointer
+    entry.pointer
 }
 
 /// Writes sites to slots that have none, because their frames were entered before the hooks were live. `top`: the

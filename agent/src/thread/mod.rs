@@ -123,10 +123,19 @@ pub struct VmEntry {
 pub enum VmEntryMode {
     /// At the entry.
     Immediate,
+    /// At the entry. The method has no hooks: see `stack::uninstrumented`.
+    Uninstrumented,
     /// At the entry, because there was no room to defer it.
     Undeferred,
     /// When a context is needed: see `stack::deferred_entries`.
     Deferred,
+}
+
+impl VmEntryMode {
+    /// Whether the method's entries are deferred if there is room.
+    fn is_deferrable(self) -> bool {
+        matches!(self, VmEntryMode::Undeferred | VmEntryMode::Deferred)
+    }
 }
 
 /// A task that a thread runs under the tags of its submitter.
@@ -310,12 +319,22 @@ impl ThreadState {
         self.vm_entries.borrow_mut().push(entry);
     }
 
-    /// Removes the VM entry with slot `slot`, and the entries above it that did not report their end.
+    /// Removes the VM entry with slot `slot` that a hook ends, and the entries above it that did not report their end.
     pub fn pop_entry(&self, slot: Slot) -> Option<VmEntry> {
-        let mut upcalls = self.vm_entries.borrow_mut();
-        let index = upcalls.iter().rposition(|entry| entry.slot == slot)?;
-        let entry = upcalls[index];
-        upcalls.truncate(index);
+        // No hook ends an entry without hooks. Its frame shares the slot of a deferred entry below.
+        self.pop_entry_if(|entry| entry.slot == slot && entry.mode != VmEntryMode::Uninstrumented)
+    }
+
+    /// As [`ThreadState::pop_entry`], if the entered method has no hooks.
+    pub fn pop_uninstrumented_entry(&self, slot: Slot) -> Option<VmEntry> {
+        self.pop_entry_if(|entry| entry.slot == slot && entry.mode == VmEntryMode::Uninstrumented)
+    }
+
+    fn pop_entry_if(&self, is_ending: impl Fn(&VmEntry) -> bool) -> Option<VmEntry> {
+        let mut entries = self.vm_entries.borrow_mut();
+        let index = entries.iter().rposition(is_ending)?;
+        let entry = entries[index];
+        entries.truncate(index);
         Some(entry)
     }
 
@@ -338,33 +357,25 @@ impl ThreadState {
         entries.push(entry);
     }
 
-    /// Records that the innermost VM entry is of a method whose entries are deferred otherwise.
-    pub fn set_innermost_undeferred(&self) {
+    /// Changes the mode of the innermost VM entry.
+    pub fn set_innermost_mode(&self, mode: VmEntryMode) {
         if let Some(entry) = self.vm_entries.borrow_mut().last_mut() {
-            entry.mode = VmEntryMode::Undeferred;
+            entry.mode = mode;
         }
     }
 
     /// The entries of methods whose entries are deferred, outermost first: the slots of deferred ones.
     pub fn deferrable_entries(&self) -> Vec<Option<Slot>> {
         let entries = self.vm_entries.borrow();
-        let entries = entries.iter().filter_map(|entry| match entry.mode {
-            VmEntryMode::Immediate => None,
-            VmEntryMode::Undeferred => Some(None),
-            VmEntryMode::Deferred => Some(Some(entry.slot)),
-        });
-        entries.collect()
+        let deferrable = entries.iter().filter(|entry| entry.mode.is_deferrable());
+        deferrable
+            .map(|entry| (entry.mode == VmEntryMode::Deferred).then_some(entry.slot))
+            .collect()
     }
 
     /// Removes the innermost entry of a method whose entries are deferred, and the entries above it.
     pub fn pop_deferrable_entry(&self) -> Option<VmEntry> {
-        let mut entries = self.vm_entries.borrow_mut();
-        let index = entries
-            .iter()
-            .rposition(|entry| entry.mode != VmEntryMode::Immediate)?;
-        let entry = entries[index];
-        entries.truncate(index);
-        Some(entry)
+        self.pop_entry_if(|entry| entry.mode.is_deferrable())
     }
 
     /// Forgets VM entries that ended without a report. The VM enters a frame with slot `new` now, and the innermost
@@ -500,6 +511,34 @@ mod thread_tests {
         assert!(state.pop_entry(at(0x1040)).is_none());
         state.forget_ended_entries(at(0x1010), at(0x1010));
         assert!(state.pop_entry(at(0x1010)).is_none());
+    }
+
+    #[test]
+    fn hooks_end_no_entry_without_hooks() {
+        let state = state();
+        let slot = Slot::from_pointer(0x1040);
+        let entry = |pointer, mode| VmEntry {
+            slot,
+            pointer,
+            changed_site: None,
+            slotless: mode == VmEntryMode::Deferred,
+            mode,
+        };
+        let below = Slot::from_pointer(0x1010);
+        state.push_deferred_entry(entry(below, VmEntryMode::Deferred));
+        let push_inner = || {
+            state.push_entry(entry(slot, VmEntryMode::Immediate));
+            state.set_innermost_mode(VmEntryMode::Uninstrumented);
+        };
+        push_inner();
+        assert_eq!(state.deferrable_entries(), [Some(slot)]);
+        let pointer = |popped: Option<VmEntry>| popped.map(|entry| entry.pointer);
+        assert_eq!(pointer(state.pop_uninstrumented_entry(slot)), Some(slot));
+        assert_eq!(pointer(state.pop_uninstrumented_entry(slot)), None);
+        // An exception ended the inner one.
+        push_inner();
+        assert_eq!(pointer(state.pop_entry(slot)), Some(below));
+        assert_eq!(state.deferrable_entries(), []);
     }
 
     #[test]

@@ -23,7 +23,7 @@ const LUCCE_LAB: &str = "{lucce-lab}";
 const ASYNC_PROFILER: &str = "{async-profiler}";
 
 /// Name, description, flags; the first is the baseline.
-const KNOWN: [(&str, &str, &str); 24] = [
+const KNOWN: [(&str, &str, &str); 26] = [
     ("none", "no agent", ""),
     (
         "xshare-off",
@@ -86,6 +86,11 @@ const KNOWN: [(&str, &str, &str); 24] = [
         "-agentpath:{lucce}=events=io,log=warn,out={out}",
     ),
     (
+        "native",
+        "memory outside of the heap is counted and followed",
+        "-agentpath:{lucce}=events=native,log=warn,out={out}",
+    ),
+    (
         "leak",
         "objects are followed, one for 512 KB",
         "-agentpath:{lucce}=events=leak,log=warn,out={out}",
@@ -129,6 +134,11 @@ const KNOWN: [(&str, &str, &str); 24] = [
         "async-native",
         "async-profiler, memory of native libraries, every allocation",
         "-agentpath:{async-profiler}=start,event=nativemem,nativemem=0,jfr,file={out}",
+    ),
+    (
+        "async-native-lock",
+        "async-profiler, waits for mutexes of native libraries, every one",
+        "-agentpath:{async-profiler}=start,event=nativelock,nativelock=0,jfr,file={out}",
     ),
     (
         "jfr-old",

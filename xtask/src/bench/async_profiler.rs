@@ -6,8 +6,8 @@ use std::process::Command;
 
 use crate::{build, jdk, paths, tools};
 
-const ARTIFACT: &str = "tools.profiler:async-profiler:4.1";
-const JAR: &str = "async-profiler-4.1.jar";
+const ARTIFACT: &str = "tools.profiler:async-profiler:4.4";
+const JAR: &str = "async-profiler-4.4.jar";
 const LIBRARY: &str = "linux-x64/libasyncProfiler.so";
 
 /// The library; None, and a line that says why, if it is not to be had.
