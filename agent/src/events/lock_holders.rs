@@ -51,10 +51,16 @@ struct ContendedWaits {
     locks: OnceLock<usize>,
     /// A bit for each slot in use.
     claimed: AtomicU64,
-    slots: [WatchedMutex<ContendedWait>; LOCK_SLOTS],
+    slots: [WaitSlot; LOCK_SLOTS],
 }
 
+/// The wait of a slot. Aligned, because the waiting thread and the holder use it in turns: both need one line of the
+/// processor's cache if no thread arrives.
+#[repr(align(64))]
+struct WaitSlot(WatchedMutex<ContendedWait>);
+
 /// One wait.
+#[repr(C)]
 struct ContendedWait {
     /// Odd: the slot is in use.
     turn: u64,
@@ -63,6 +69,8 @@ struct ContendedWait {
     holder_type: EventTypeId,
     /// The holder is known, or cannot be found any more.
     is_decided: bool,
+    /// The number of `arrivals` in use.
+    arrived: u8,
     /// The threads that acquired the lock since, by the address of their state, and how many times they still hold it.
     arrivals: [(usize, u32); ARRIVALS],
 }
@@ -102,20 +110,39 @@ impl ContendedWait {
             since: 0,
             holder_type: EventTypeId(0),
             is_decided: false,
+            arrived: 0,
             arrivals: [(0, 0); ARRIVALS],
         }
+    }
+
+    /// Begins another wait. The unused arrivals stay as they are.
+    fn restart(&mut self, since: u64, holder_type: EventTypeId) {
+        self.since = since;
+        self.holder_type = holder_type;
+        self.is_decided = false;
+        self.arrived = 0;
     }
 
     fn is_open(&self, turn: u64) -> bool {
         self.turn == turn && turn % 2 == 1 && !self.is_decided
     }
 
+    fn arrivals(&mut self) -> std::slice::IterMut<'_, (usize, u32)> {
+        let arrived = usize::from(self.arrived);
+        self.arrivals
+            .get_mut(..arrived)
+            .unwrap_or_default()
+            .iter_mut()
+    }
+
     fn add_arrival(&mut self, thread: usize) {
-        let known = self.arrivals.iter_mut().find(|(of, _)| *of == thread);
-        if let Some((_, count)) = known {
+        if let Some((_, count)) = self.arrivals().find(|(of, _)| *of == thread) {
             *count += 1;
-        } else if let Some(free) = self.arrivals.iter_mut().find(|(_, count)| *count == 0) {
+        } else if let Some(free) = self.arrivals().find(|(_, count)| *count == 0) {
             *free = (thread, 1);
+        } else if let Some(next) = self.arrivals.get_mut(usize::from(self.arrived)) {
+            *next = (thread, 1);
+            self.arrived += 1;
         } else {
             self.is_decided = true;
         }
@@ -128,9 +155,8 @@ impl ContendedWait {
         now: u64,
         fully: bool,
     ) -> ReleaseOutcome {
-        let mut arrivals = self.arrivals.iter_mut();
-        let arrival = arrivals.find(|(of, count)| *of == thread.address && *count > 0);
-        if let Some((_, count)) = arrival {
+        let is_own = |(of, count): &&mut (usize, u32)| *of == thread.address && *count > 0;
+        if let Some((_, count)) = self.arrivals().find(is_own) {
             *count -= 1;
             // Of a thread that gives up all at once, it is unknown whether it held the lock before.
             self.is_decided |= fully;
@@ -153,7 +179,7 @@ impl ContendedWaits {
         ContendedWaits {
             locks: OnceLock::new(),
             claimed: AtomicU64::new(0),
-            slots: [const { WatchedMutex::new(ContendedWait::new()) }; LOCK_SLOTS],
+            slots: [const { WaitSlot(WatchedMutex::new(ContendedWait::new())) }; LOCK_SLOTS],
         }
     }
 
@@ -183,7 +209,7 @@ impl ContendedWaits {
 
     /// Changes a slot's wait, and publishes its turn.
     fn change_turn(&self, slot: usize, change: impl FnOnce(&mut ContendedWait)) {
-        if let Some(wait) = self.slots.get(slot)
+        if let Some(WaitSlot(wait)) = self.slots.get(slot)
             && let Some(word) = slots::lock_turn_word(slot)
         {
             let mut wait = wait.lock();
@@ -211,14 +237,7 @@ pub fn begin_wait(
     let (locks, word) = (WAITS.locks()?, slots::lock_waits_word()?);
     let holder_type = find_holder_type(agent, env, (lock, kind), (context, wait_type))?;
     let slot = WAITS.claim_slot()?;
-    WAITS.change_turn(slot, |wait| {
-        *wait = ContendedWait {
-            turn: wait.turn,
-            since,
-            holder_type,
-            ..ContendedWait::new()
-        };
-    });
+    WAITS.change_turn(slot, |wait| wait.restart(since, holder_type));
     env.set_element(locks, slot as i32, lock);
     // Release: a hook that sees the bit sees the turn and the lock.
     word.fetch_or(1 << slot, Ordering::Release);
@@ -238,12 +257,15 @@ pub fn end_wait(env: JniEnvironment, LockSlot(slot): LockSlot) {
 
 /// The current thread acquires the lock of `slot`.
 pub fn note_acquired(state: &ThreadState, slot: usize, turn: u64) {
-    let Some(wait) = WAITS.slots.get(slot) else {
+    let Some(WaitSlot(wait)) = WAITS.slots.get(slot) else {
         return;
     };
     let mut wait = wait.lock();
     if wait.is_open(turn) {
         wait.add_arrival(ReportingThread::new(state).address);
+        if wait.is_decided {
+            clear_bit(slot);
+        }
     }
 }
 
@@ -290,7 +312,7 @@ fn report_release(
     (slot, turn): (usize, u64),
     (number, fully): (ContextId, bool),
 ) {
-    let Some(wait) = WAITS.slots.get(slot) else {
+    let Some(WaitSlot(wait)) = WAITS.slots.get(slot) else {
         return;
     };
     let now = clock::nano_time();
