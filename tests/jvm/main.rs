@@ -64,6 +64,7 @@ mod running;
 mod samples;
 mod second_start;
 mod shop;
+mod spans;
 mod starts;
 mod streams;
 mod survival;
@@ -188,6 +189,7 @@ fn all(setup: &'static Setup) -> Vec<Test> {
         starts::tests(setup),
         samples::tests(setup),
         observed::tests(setup),
+        spans::tests(setup),
         on_heap::tests(setup),
         budget::tests(setup),
         array_sizes::tests(setup),

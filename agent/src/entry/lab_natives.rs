@@ -11,6 +11,7 @@ use lucce_jvmti::JniEnvironment;
 use crate::memory::locks::WatchedMutex;
 use crate::memory::slots::Slot;
 use crate::session::guard::guard_callback;
+use crate::stack::caller_frames::EventPlace;
 use crate::stack::{StackParts, vm_entry};
 use crate::thread::names::{read_name, thread_name};
 use crate::thread::{OwnState, ThreadState};
@@ -111,7 +112,11 @@ fn record_call_step(
         .get_or_start_recording(recorder, || thread_name(agent.thread_parts(), env));
     let first = state.first_slot();
     if recorder.has_unhooked_frames(&recorded, (first, slot)) {
-        vm_entry::repair_slots(agent, env, state, slot, slot);
+        let event = EventPlace {
+            slot,
+            method: MethodId(0),
+        };
+        vm_entry::repair_slots(agent, env, state, slot, event);
     }
     let frame = RecordedFrame { first, slot, site };
     if recorder.record_call_step(&recorded, &agent.core.method_of_site, what, frame) {

@@ -35,7 +35,7 @@ use crate::options::StartDelay;
 use crate::session::Agent;
 use crate::session::guard::{guard_callback, guard_event, guard_hook_event};
 use crate::session::{delay, method_hooks};
-use crate::stack::deferred_entries::EventPlace;
+use crate::stack::caller_frames::EventPlace;
 use crate::stack::frames::StackWalk;
 use crate::stack::tasks::TaskSubmission;
 use crate::stack::{
@@ -116,7 +116,7 @@ pub extern "system" fn Java_java_lang_LucceRtNatives_deferVmEntry(
 }
 
 /// Finds the caller of a deferred VM entry. `slot`: the caller's place; `top`, `method`: the place and the method of the
-/// event, see [`deferred_entries::EventPlace`]. Returns whether `slot` has a site now.
+/// event, see [`EventPlace`]. Returns whether `slot` has a site now.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_java_lang_LucceRtNatives_locateVmEntry(
     env: *mut JNIEnv,
@@ -158,7 +158,8 @@ pub extern "system" fn Java_java_lang_LucceRtNatives_leaveToVm(
     })
 }
 
-/// Writes sites to slots that have none. Returns whether `slot` has a site now. `top`: the innermost frame's slot.
+/// Writes sites to slots that have none. Returns whether `slot` has a site now. `top`, `method`: as in
+/// [`Java_java_lang_LucceRtNatives_locateVmEntry`].
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_java_lang_LucceRtNatives_repairSlots(
     env: *mut JNIEnv,
@@ -166,16 +167,21 @@ pub extern "system" fn Java_java_lang_LucceRtNatives_repairSlots(
     own: OwnState,
     slot: jlong,
     top: jlong,
+    method: jint,
 ) -> u8 {
     guard_callback(0, |agent| {
         let [slot, top] = [slot, top].map(|at| Slot::from_pointer(at as usize));
+        let event = EventPlace {
+            slot: top,
+            method: MethodId(method as u32),
+        };
         own.get().map_or(0, |state| {
             u8::from(vm_entry::repair_slots(
                 agent.stack_parts(),
                 agent.core.jni_env(env),
                 state,
                 slot,
-                top,
+                event,
             ))
         })
     })

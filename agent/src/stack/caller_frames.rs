@@ -38,6 +38,31 @@ impl VmFramePosition {
     }
 }
 
+/// Where an event counts.
+#[derive(Clone, Copy, Debug)]
+pub struct EventPlace {
+    /// The innermost frame's slot, or the caller's place if no frame above it has one. For an allocation of an intrinsic that
+    /// its caller counts: the intrinsic's slot.
+    pub slot: Slot,
+    /// The method of the event's site. 0: the slot is a frame's.
+    pub method: MethodId,
+}
+
+impl EventPlace {
+    /// The innermost frame's slot, or the caller's place. An intrinsic is no frame any more when its caller counts for it.
+    pub fn frame_slot(self, registry: &CodeRegistry, frames: &[ResolvedFrame]) -> Slot {
+        let ends = |frame: &&ResolvedFrame| frame.has_slot() || frame.is_deferrable_entry();
+        let innermost = frames.iter().find(ends).filter(|frame| frame.has_slot());
+        let own = innermost.and_then(|frame| frame.method.id());
+        let is_frame = self.method == MethodId(0)
+            || own.is_some_and(|own| registry.is_same_method(own.0, self.method.0));
+        match is_frame {
+            true => self.slot,
+            false => self.slot.below(),
+        }
+    }
+}
+
 /// The callers of a frame, matched with their slots.
 pub struct CallerFrames {
     /// The slot above that of the innermost frame with a slot.

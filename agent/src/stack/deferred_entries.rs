@@ -20,7 +20,7 @@ use crate::memory::counter::increment_counter;
 use crate::memory::slots::{LOST, Slot, VM_ENTRY};
 use crate::registry::CodeRegistry;
 use crate::stack::StackParts;
-use crate::stack::caller_frames::{are_known, match_callers, match_outer_callers};
+use crate::stack::caller_frames::{EventPlace, are_known, match_callers, match_outer_callers};
 use crate::stack::caller_location::locate_by_callers;
 use crate::stack::entry_loss::EntryLoss;
 use crate::stack::frames::{PIECE, ResolvedFrame, StackWalk};
@@ -74,31 +74,6 @@ pub(super) fn defer_at(state: &ThreadState, pointer: Slot) -> Slot {
         mode: VmEntryMode::Deferred,
     });
     slot
-}
-
-/// Where an event counts.
-#[derive(Clone, Copy, Debug)]
-pub struct EventPlace {
-    /// The innermost frame's slot, or the caller's place if no frame above it has one. For an allocation of an intrinsic that
-    /// its caller counts: the intrinsic's slot.
-    pub slot: Slot,
-    /// The method of the event's site. 0: the slot is a frame's.
-    pub method: MethodId,
-}
-
-impl EventPlace {
-    /// The innermost frame's slot, or the caller's place. An intrinsic is no frame any more when its caller counts for it.
-    pub fn frame_slot(self, registry: &CodeRegistry, frames: &[ResolvedFrame]) -> Slot {
-        let ends = |frame: &&ResolvedFrame| frame.has_slot() || frame.is_deferrable_entry();
-        let innermost = frames.iter().find(ends).filter(|frame| frame.has_slot());
-        let own = innermost.and_then(|frame| frame.method.id());
-        let is_frame = self.method == MethodId(0)
-            || own.is_some_and(|own| registry.is_same_method(own.0, self.method.0));
-        match is_frame {
-            true => self.slot,
-            false => self.slot.below(),
-        }
-    }
 }
 
 /// Finds the caller of a deferred VM entry, which an event needs. `caller`: its place. Returns whether the place has a site

@@ -11,8 +11,10 @@ use crate::core::VerifyCountdown;
 use crate::memory::address_space;
 use crate::memory::slots::{Slot, VM_ENTRY};
 use crate::registry::{ClassDefinition, ClassLoaderId, CodeRegistry};
-use crate::stack::caller_frames::{VmFramePosition, match_callers, match_outer_callers};
-use crate::stack::deferred_entries::{DEFERRING_PART, EventPlace, defer_at, has_room};
+use crate::stack::caller_frames::{
+    EventPlace, VmFramePosition, match_callers, match_outer_callers,
+};
+use crate::stack::deferred_entries::{DEFERRING_PART, defer_at, has_room};
 use crate::stack::frames::{ResolvedFrame, ResolvedMethod};
 use crate::stack::slot_runs::{DeferredEntry, count_deferrable};
 use crate::stack::vm_entry;

@@ -21,8 +21,8 @@ use crate::memory::counter::increment_counter;
 use crate::memory::slots::{LOST, Slot};
 use crate::stack::StackParts;
 use crate::stack::caller_frames::{
-    CallerFrames, NO_SITE, are_known, callers_at_call, callers_at_native_call, frame_positions,
-    match_callers, shown_frames, wanted_site,
+    CallerFrames, EventPlace, NO_SITE, are_known, callers_at_call, callers_at_native_call,
+    frame_positions, match_callers, shown_frames, wanted_site,
 };
 use crate::stack::entry_loss::{EntryLoss, LossReason};
 use crate::stack::frames::{MethodKind, PIECE, ResolvedFrame, StackWalk};
@@ -290,14 +290,14 @@ pub fn restore_caller(entry: VmEntry) -> Slot {
     entry.pointer
 }
 
-/// Writes sites to slots that have none, because their frames were entered before the hooks were live. `top`: the
-/// innermost frame's slot. Returns whether `slot` has a site now.
+/// Writes sites to slots that have none, because their frames were entered before the hooks were live. `event`: what needs
+/// them. Returns whether `slot` has a site now.
 pub fn repair_slots(
     agent: StackParts<'_>,
     env: JniEnvironment,
     state: &ThreadState,
     slot: Slot,
-    top: Slot,
+    event: EventPlace,
 ) -> bool {
     increment_counter(&agent.core.counts.repairs);
     let Some(frames) = StackWalk::new(agent, env, PIECE).collect_rest() else {
@@ -305,6 +305,7 @@ pub fn repair_slots(
     };
     // Native methods and methods without hooks have slots as well, below a VM entry.
     let callers = match_callers(&agent.core.registry(), state, &frames);
+    let top = event.frame_slot(&agent.core.registry(), &frames);
     let Some(callers) = callers.filter(|callers| callers.slot == top.above()) else {
         return false;
     };

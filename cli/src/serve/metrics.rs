@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::fmt::Write;
 
-use lucce_decoder::{ALLOC, Profile, list_open_resources};
+use lucce_decoder::{ALLOC, Profile, list_open_resources, list_recorded_kinds};
 
 use super::super::report::group_by_own_line;
 
@@ -13,14 +13,10 @@ pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 const MAX_LINES: usize = 20;
 
 /// The figures of a run: allocated bytes, in total and by line of own code, dropped events and open resources. `dropped`: the
-/// number of dropped events. Figures that the run does not record are left out.
+/// number of dropped events. Figures that the run does not record are left out; those that it records begin with 0.
 pub fn format_metrics(profile: &Profile, dropped: u64) -> String {
     let mut text = String::new();
-    if profile
-        .counted_kinds()
-        .iter()
-        .any(|kind| ALLOC.is_kind(&kind.name))
-    {
+    if records_allocations(profile) {
         let (total, lines) = sum_allocations(profile);
         write_head(
             &mut text,
@@ -61,6 +57,16 @@ pub fn format_metrics(profile: &Profile, dropped: u64) -> String {
         let _ = writeln!(text, "lucce_resources_open {open}");
     }
     text
+}
+
+/// Whether the log has allocations, or the run was to record them.
+fn records_allocations(profile: &Profile) -> bool {
+    let counted = profile.counted_kinds();
+    let mut counted = counted.iter().map(|kind| &*kind.name);
+    counted.any(|kind| ALLOC.is_kind(kind))
+        || list_recorded_kinds(profile)
+            .into_iter()
+            .any(|kind| ALLOC.is_kind(kind))
 }
 
 /// All allocated bytes, and those of the largest lines of own code.
@@ -116,6 +122,20 @@ mod metrics_tests {
         assert!(value(line) > Some(0), "{text}");
         // The run does not record resources.
         assert_eq!(value("lucce_resources_open"), None);
+    }
+
+    /// A counter that appears with its first value hides that value from a rate.
+    #[test]
+    fn counters_of_recorded_kinds_begin_with_zero() {
+        let dir = tempfile::tempdir().unwrap();
+        let text = |options: &'static str| {
+            let log = dir.path().join("run.lucce");
+            lucce_testkit::without_events(&log, options);
+            format_metrics(&Profile::open(&log).unwrap(), 0)
+        };
+        let allocated = "\nlucce_allocated_bytes_total 0\n";
+        assert!(text("events=alloc,delay=1h").contains(allocated));
+        assert!(!text("events=lock").contains("lucce_allocated_bytes_total"));
     }
 
     #[test]

@@ -292,6 +292,63 @@ fn requests_without_the_secret_or_by_another_name_are_refused() {
     assert_eq!(server.ask(&page, &local).status, 200);
 }
 
+/// Prometheus reads the figures by their media type, below the secret and with the token. Other names of this machine get none.
+#[test]
+fn prometheus_gets_the_figures_in_its_own_format() {
+    let dir = tempfile::tempdir().unwrap();
+    lucce_testkit::sample(&dir.path().join("sample.log"));
+    fs::write(dir.path().join("token"), "0123456789abcdef\n").unwrap();
+    let server = Server::start(dir.path(), &["sample.log", "--token-file", "token"]);
+    let (host, port) = (server.host(), server.port);
+    let bearer = "Authorization: Bearer 0123456789abcdef\r\n";
+    let report = Command::new(env!("CARGO_BIN_EXE_lucce"))
+        .args(["report", "--json", "--event", "alloc", "sample.log"])
+        .current_dir(dir.path())
+        .output()
+        .unwrap();
+    let report: Value = serde_json::from_slice(&report.stdout).unwrap();
+    let total = format!(
+        "\n# TYPE lucce_allocated_bytes_total counter\nlucce_allocated_bytes_total {}\n",
+        report["totals"]["value"]
+    );
+    let local = format!("Host: localhost:{port}\r\n{bearer}");
+    let answers = [
+        server.get("metrics"),
+        server.ask("GET /metrics", &format!("{host}{bearer}")),
+        server.ask("GET /metrics", &local),
+    ];
+    let media_type = "\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\n";
+    for answer in answers {
+        assert_eq!(answer.status, 200);
+        assert!(answer.head.contains(media_type), "{}", answer.head);
+        assert_eq!(answer.head.matches("Content-Type:").count(), 1);
+        assert!(answer.head.contains("\r\nCache-Control: no-store\r\n"));
+        let length = format!("\r\nContent-Length: {}\r\n", answer.body.len());
+        assert!(answer.head.contains(&length), "{}", answer.head);
+        assert!(answer.body.contains(&total), "{}", answer.body);
+        assert!(answer.body.starts_with("# HELP ") && answer.body.ends_with('\n'));
+    }
+    let head = server.ask("HEAD /metrics", &format!("{host}{bearer}"));
+    assert_eq!((head.status, &*head.body), (200, ""));
+    assert!(head.head.contains(media_type), "{}", head.head);
+    let post = server.ask("POST /metrics", &format!("{host}{bearer}"));
+    assert_eq!(post.status, 405);
+    let refused = [
+        host.clone(),
+        format!("{host}Authorization: Bearer 0123456789abcdee\r\n"),
+        bearer.to_owned(),
+        format!("Host: evil.example:{port}\r\n{bearer}"),
+        format!("Host: 127.0.0.1:{}\r\n{bearer}", port ^ 1),
+        format!("{host}Host: evil.example\r\n{bearer}"),
+        format!("{host}Origin: http://evil.example\r\n{bearer}"),
+    ];
+    for headers in refused {
+        let answer = server.ask("GET /metrics", &headers);
+        assert_eq!(answer.status, 403, "{headers}");
+        assert!(!answer.body.contains("lucce_"), "{}", answer.body);
+    }
+}
+
 /// A JVM that has ended cannot search for holders.
 #[test]
 fn a_leak_of_a_running_jvm_is_shown_with_the_holders_command() {

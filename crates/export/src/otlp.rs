@@ -6,7 +6,8 @@
 //!                dictionary: strings, functions, lines, stacks, attributes  referred to by index; index 0 is none
 //! ```
 //! A sample is a row, with the attributes `thread.name`, `lucce.type`, `lucce.context` (the context id) and
-//! `lucce.content`. A profile lies in two other messages, and each message is preceded by its length. So profiles are
+//! `lucce.content`. It has no link to a span: it sums the events of many spans, and tags, which separate events, have
+//! 256 values at most. A profile lies in two other messages, and each message is preceded by its length. So profiles are
 //! written twice, the first time only for their length. The dictionary follows when its content is known.
 //!
 //! The bytes are also those of `ExportProfilesServiceRequest`. [`OtlpRequests`] splits a run into several requests,

@@ -72,7 +72,7 @@ public final class LucceRtContexts {
             if (s == 0) {
                 // The frame was entered before the hooks were live: the VM knows its context.
                 Thread t = Thread.currentThread();
-                if (pointer == 0 || !hasState(t) || !repairSlots(t.$lucceState, a - SLOT, pointer)) return 0;
+                if (pointer == 0 || !hasState(t) || !repairSlots(t.$lucceState, a - SLOT, pointer, m)) return 0;
                 // If an event happened meanwhile, the thread may have another index.
                 if (index != 0) index = t.$lucceCounters;
                 continue;

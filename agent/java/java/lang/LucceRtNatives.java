@@ -23,7 +23,7 @@ final class LucceRtNatives {
 
     static native long leaveToVm(long ts, long q);
 
-    static native boolean repairSlots(long ts, long slot, long pointer);
+    static native boolean repairSlots(long ts, long slot, long top, int method);
 
     /** Called before code without hooks calls. */
     static native void countUntracked(boolean really);

@@ -154,7 +154,7 @@ public final class LucceRtObjects {
     /** The site in the slot of the innermost frame that traces show; 0: there is none, or the event is dropped. */
     private static int callerSite(Thread t, long p) {
         int s = Memory.U.getInt(p + BASE);
-        if (s == 0 && hasState(t) && repairSlots(t.$lucceState, p, p)) s = Memory.U.getInt(p + BASE);
+        if (s == 0 && hasState(t) && repairSlots(t.$lucceState, p, p, 0)) s = Memory.U.getInt(p + BASE);
         if (s == VM_ENTRY && hasState(t) && locateVmEntry(t.$lucceState, p, p, 0)) s = Memory.U.getInt(p + BASE);
         if (s == ENTRY) return 0;
         if (!isCallSite(s)) {

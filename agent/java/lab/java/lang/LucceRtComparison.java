@@ -106,7 +106,7 @@ final class LucceRtComparison {
             if (s == 0) {
                 // The frame was entered before the hooks were live: the VM knows its context.
                 Thread t = Thread.currentThread();
-                if (!hasState(t) || !repairSlots(t.$lucceState, a - SLOT, p)) return 0;
+                if (!hasState(t) || !repairSlots(t.$lucceState, a - SLOT, p, m)) return 0;
                 continue;
             }
             a -= SLOT;
@@ -151,7 +151,7 @@ final class LucceRtComparison {
             }
             if (s == 0) {
                 Thread t = Thread.currentThread();
-                if (!hasState(t) || !repairSlots(t.$lucceState, a - SLOT, p)) return;
+                if (!hasState(t) || !repairSlots(t.$lucceState, a - SLOT, p, m)) return;
                 continue;
             }
             a -= SLOT;

@@ -4,17 +4,23 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashMap;
 import java.util.Map;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
 
 /**
  * Allocates in methods of the JDK that a compiler may replace by code of its own. How much is
  * counted must not depend on whether it did: a test compares interpreted and compiled runs. Checks
- * nothing itself and prints nothing.
+ * nothing itself and prints nothing. Needs {@code --add-exports java.base/jdk.internal.ref=ALL-UNNAMED}.
  */
 public final class Copies {
+    /** Copies by the older thread. */
+    private static final int OLDER_COPIES = 776;
+
     static Object kept;
 
-    public static void main(String[] args) {
+    public static void main(String[] args) throws ReflectiveOperationException, InterruptedException {
         int n = args.length > 0 ? Integer.parseInt(args[0]) : 20_000;
+        copyOnOlderThread();
         objects(n, new Object[7]);
         ranges(n, new Object[7]);
         strings(n, new String[] {"a", "b"});
@@ -23,6 +29,40 @@ public final class Copies {
         boxes(n);
         builders(n);
         grow(n / 10);
+    }
+
+    /**
+     * Runs a task in the thread "Reference Handler", which the JVM starts before an agent can insert hooks into its frames. The
+     * thread's first events are the task's copies.
+     */
+    private static void copyOnOlderThread() throws ReflectiveOperationException, InterruptedException {
+        Older task = new Older();
+        // Loading the class of the copying method would be an event.
+        copyOlder(task.from, 1);
+        Class.forName("jdk.internal.ref.Cleaner")
+            .getMethod("create", Object.class, Runnable.class)
+            .invoke(null, new Object(), task);
+        do {
+            System.gc();
+        } while (!task.done.await(20, TimeUnit.MILLISECONDS));
+    }
+
+    /** No other line makes so many objects. */
+    private static void copyOlder(Object[] from, int copies) {
+        for (int i = 0; i < copies; i++) {
+            kept = Arrays.copyOf(from, 9);
+        }
+    }
+
+    private static final class Older implements Runnable {
+        final CountDownLatch done = new CountDownLatch(1);
+        private final Object[] from = new Object[7];
+
+        @Override
+        public void run() {
+            copyOlder(from, OLDER_COPIES);
+            done.countDown();
+        }
     }
 
     private static void objects(int n, Object[] from) {

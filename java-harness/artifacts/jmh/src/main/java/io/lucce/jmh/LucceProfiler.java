@@ -2,6 +2,8 @@ package io.lucce.jmh;
 
 import io.lucce.CallContext;
 import io.lucce.agent.LucceAgent;
+import io.lucce.agent.build.AgentArgument;
+import io.lucce.agent.build.LucceCommand;
 import java.io.File;
 import java.io.IOException;
 import java.io.UncheckedIOException;
@@ -89,8 +91,7 @@ public class LucceProfiler implements ExternalProfiler, InternalProfiler {
             if (folder == null) {
                 folder = newFolder();
             }
-            return List.of("-agentpath:" + LucceAgent.library() + "=events=" + options.events() + ",log=warn,out="
-                + escape(folder) + "/%p.lucce");
+            return List.of(AgentArgument.forLogs(folder, "", options.events(), null));
         } catch (IOException e) {
             throw new UncheckedIOException(e);
         }
@@ -103,11 +104,6 @@ public class LucceProfiler implements ExternalProfiler, InternalProfiler {
         Path made = Files.createTempDirectory("lucce-jmh");
         made.toFile().deleteOnExit();
         return made;
-    }
-
-    /** As the agent's option {@code out=} takes a path. */
-    private static String escape(Path path) {
-        return path.toString().replace("%", "%%");
     }
 
     @Override
@@ -208,13 +204,13 @@ public class LucceProfiler implements ExternalProfiler, InternalProfiler {
             words.addAll(List.of("--event", kind));
         }
         words.addAll(arguments);
-        return KindReport.parse(lucce.run(words), operations);
+        return KindReport.parse(lucce.readOutput(words), operations);
     }
 
     private Path writePage(LucceCommand lucce, Path log, BenchmarkParams params, long pid) throws IOException {
         Files.createDirectories(options.html());
         Path page = options.html().resolve(params.id().replaceAll("[^\\w.=-]", "_") + "-" + pid + ".html");
-        lucce.run(List.of("view", log.toString(), "--since", BEGIN, "--until", END, "--through", MeasuredCalls.pattern(params),
+        lucce.readOutput(List.of("view", log.toString(), "--since", BEGIN, "--until", END, "--through", MeasuredCalls.pattern(params),
             "--out", page.toString()));
         return page;
     }

@@ -13,7 +13,7 @@ import java.util.Map;
  * <p>All processors of spans are wrapped in {@link LucceSpanProcessor}, and {@link RequestTags} are opened. The property
  * {@code otel.lucce.enabled=false} leaves out both, {@code otel.lucce.counts=false} the counts of spans, and
  * {@code otel.lucce.tags=false} the tags. Without the agent of lucce, or if it comes behind OpenTelemetry's on the command
- * line, nothing changes.
+ * line, nothing changes. A second customizer of the same configuration changes nothing either.
  */
 public final class LucceCustomizer implements AutoConfigurationCustomizerProvider {
     /** OpenTelemetry finds it as a service. */

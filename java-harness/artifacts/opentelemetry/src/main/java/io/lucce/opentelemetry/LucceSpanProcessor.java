@@ -55,10 +55,13 @@ public final class LucceSpanProcessor implements SpanProcessor {
      *
      * @param next the processor
      * @param counts whether spans have counts
-     * @return the processor to register in its place; without the agent {@code next} itself
+     * @return the processor to register in its place; {@code next} itself without the agent, or if it is wrapped already
      */
     public static SpanProcessor wrap(SpanProcessor next, boolean counts) {
-        return CallContext.isActive() ? new LucceSpanProcessor(next, counts) : next;
+        if (!CallContext.isActive() || next instanceof LucceSpanProcessor) {
+            return next;
+        }
+        return new LucceSpanProcessor(next, counts);
     }
 
     @Override

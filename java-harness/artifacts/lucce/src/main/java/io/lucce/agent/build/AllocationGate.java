@@ -1,10 +1,7 @@
 package io.lucce.agent.build;
 
 import io.lucce.agent.LucceAgent;
-import java.io.BufferedReader;
 import java.io.IOException;
-import java.io.InputStreamReader;
-import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -48,7 +45,7 @@ public final class AllocationGate {
      */
     public boolean passes(Path log, Path base, Consumer<String> print) throws IOException {
         Files.createDirectories(reports);
-        int status = run(commandLine(LucceAgent.command(), log, base), print);
+        int status = new LucceCommand(LucceAgent.command()).printOutput(arguments(log, base), print);
         if (status > 1) {
             throw new IOException("the runs cannot be judged (lucce gate ends with " + status + ")");
         }
@@ -64,8 +61,8 @@ public final class AllocationGate {
         return "lucce: the tests allocate more than the base, by over " + maxGrowth + "; see " + reports.resolve("gate.md");
     }
 
-    List<String> commandLine(Path command, Path log, Path base) {
-        List<String> words = new ArrayList<>(List.of(command.toString(), "gate", log.toString(),
+    List<String> arguments(Path log, Path base) {
+        List<String> words = new ArrayList<>(List.of("gate", log.toString(),
             "--base", base.toString(), "--max-growth", maxGrowth,
             "--junit", reports.resolve("gate.xml").toString(), "--markdown", reports.resolve("gate.md").toString()));
         if (noLines) {
@@ -75,20 +72,5 @@ public final class AllocationGate {
             words.addAll(List.of("--through", through));
         }
         return words;
-    }
-
-    private static int run(List<String> words, Consumer<String> print) throws IOException {
-        Process process = new ProcessBuilder(words).redirectErrorStream(true).start();
-        process.getOutputStream().close();
-        try (BufferedReader lines = new BufferedReader(new InputStreamReader(process.getInputStream(), StandardCharsets.UTF_8))) {
-            for (String line = lines.readLine(); line != null; line = lines.readLine()) {
-                print.accept(line);
-            }
-            return process.waitFor();
-        } catch (InterruptedException e) {
-            process.destroy();
-            Thread.currentThread().interrupt();
-            throw new IOException("interrupted while lucce judges", e);
-        }
     }
 }

@@ -1,6 +1,5 @@
 package io.lucce.agent.build;
 
-import io.lucce.agent.LucceAgent;
 import java.io.IOException;
 import java.nio.file.DirectoryStream;
 import java.nio.file.Files;
@@ -14,7 +13,8 @@ public final class TestLogs {
     /** The kinds of events that tests record by default. */
     public static final String DEFAULT_EVENTS = "alloc+thread";
 
-    private static final String PATTERN = "tests-*.lucce";
+    private static final String PREFIX = "tests-";
+    private static final String PATTERN = PREFIX + "*.lucce";
 
     private final Path folder;
 
@@ -49,14 +49,7 @@ public final class TestLogs {
      * @throws UnsupportedOperationException if there is no agent for this system
      */
     public String agentArgument(String events, String options) throws IOException {
-        return agentArgument(LucceAgent.library(), events, options);
-    }
-
-    /** A percent sign in a path of the agent's options is doubled. */
-    String agentArgument(Path library, String events, String options) {
-        String log = folder.toString().replace("%", "%%") + "/tests-%p.lucce";
-        String more = options == null || options.isEmpty() ? "" : "," + options;
-        return "-agentpath:" + library + "=events=" + events + ",log=warn,out=" + log + more;
+        return AgentArgument.forLogs(folder, PREFIX, events, options);
     }
 
     /**

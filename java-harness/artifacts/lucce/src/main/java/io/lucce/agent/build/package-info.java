@@ -1,4 +1,4 @@
 /**
- * What plugins of build tools share: the agent's argument for the JVM of the tests, their logs, and {@code lucce gate}.
+ * What plugins of build tools and of JMH share: the agent's argument for a JVM, the logs of tests, and runs of {@code lucce}.
  */
 package io.lucce.agent.build;

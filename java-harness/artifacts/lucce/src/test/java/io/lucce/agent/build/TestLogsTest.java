@@ -17,12 +17,14 @@ class TestLogsTest {
 
     @Test
     void theArgumentNamesALogForEachProcess() {
-        TestLogs logs = new TestLogs(Path.of("/a%b"));
+        Path folder = Path.of("/a%b");
         Path library = Path.of("/l%/liblucce.so");
         String argument = "-agentpath:/l%/liblucce.so=events=alloc,log=warn,out=/a%%b/tests-%p.lucce";
-        assertEquals(argument, logs.agentArgument(library, "alloc", null));
-        assertEquals(argument, logs.agentArgument(library, "alloc", ""));
-        assertEquals(argument + ",a=1,b=2", logs.agentArgument(library, "alloc", "a=1,b=2"));
+        assertEquals(argument, AgentArgument.forLogs(library, folder, "tests-", "alloc", null));
+        assertEquals(argument, AgentArgument.forLogs(library, folder, "tests-", "alloc", ""));
+        assertEquals(argument + ",a=1,b=2", AgentArgument.forLogs(library, folder, "tests-", "alloc", "a=1,b=2"));
+        String unnamed = "-agentpath:/l%/liblucce.so=events=lock,log=warn,out=/a%%b/%p.lucce";
+        assertEquals(unnamed, AgentArgument.forLogs(library, folder, "", "lock", null));
     }
 
     @Test
@@ -44,12 +46,12 @@ class TestLogsTest {
     @Test
     void theCommandLineHasWhatIsSet() {
         Path reports = Path.of("/reports");
-        List<String> always = List.of("lucce", "gate", "new", "--base", "old", "--max-growth", "3%",
+        List<String> always = List.of("gate", "new", "--base", "old", "--max-growth", "3%",
             "--junit", "/reports/gate.xml", "--markdown", "/reports/gate.md");
         AllocationGate gate = new AllocationGate("3%", null, false, reports);
-        assertEquals(always, gate.commandLine(Path.of("lucce"), Path.of("new"), Path.of("old")));
+        assertEquals(always, gate.arguments(Path.of("new"), Path.of("old")));
         AllocationGate selected = new AllocationGate("3%", "^A$", true, reports);
-        List<String> words = selected.commandLine(Path.of("lucce"), Path.of("new"), Path.of("old"));
+        List<String> words = selected.arguments(Path.of("new"), Path.of("old"));
         assertEquals(List.of("--no-lines", "--through", "^A$"), words.subList(always.size(), words.size()));
     }
 }
