@@ -76,7 +76,11 @@ impl<'a> Java<'a> {
             jdk,
             folder: setup.scratch.join(name),
             agent: None,
-            flags: Vec::new(),
+            // ZGC is an experiment there.
+            flags: (*jdk == setup.jdk_11)
+                .then(|| "-XX:+UnlockExperimentalVMOptions".into())
+                .into_iter()
+                .collect(),
             class_path,
             command: Vec::new(),
             limit: LIMIT,

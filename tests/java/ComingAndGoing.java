@@ -48,7 +48,15 @@ public final class ComingAndGoing {
     }
 
     /** A number and what it must decode to. */
-    private record Known(long number, StackTraceElement[] frames) {}
+    private static final class Known {
+        final long number;
+        final StackTraceElement[] frames;
+
+        Known(long number, StackTraceElement[] frames) {
+            this.number = number;
+            this.frames = frames;
+        }
+    }
 
     private static final String NAME = "ComingAndGoing$Made";
     private static final int FIRST = 5_000;
@@ -78,22 +86,31 @@ public final class ComingAndGoing {
             int tag = in.readUnsignedByte();
             out.writeByte(tag);
             switch (tag) {
-                case 1 -> {
+                case 1: {
                     String text = in.readUTF();
                     // Another class than its host knows.
                     boolean names = text.equals("NestHost") || text.equals("InnerClasses");
                     out.writeUTF(names ? "No" + text : text.replace(NAME, name));
+                    break;
                 }
-                case 7, 8, 16, 19, 20 -> out.writeShort(in.readUnsignedShort());
-                case 15 -> {
+                case 7:
+                case 8:
+                case 16:
+                case 19:
+                case 20:
+                    out.writeShort(in.readUnsignedShort());
+                    break;
+                case 15:
                     out.writeByte(in.readUnsignedByte());
                     out.writeShort(in.readUnsignedShort());
-                }
-                case 5, 6 -> {
+                    break;
+                case 5:
+                case 6:
                     out.writeLong(in.readLong());
                     i++;
-                }
-                default -> out.writeInt(in.readInt());
+                    break;
+                default:
+                    out.writeInt(in.readInt());
             }
         }
         in.transferTo(out);

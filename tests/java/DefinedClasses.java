@@ -6,11 +6,13 @@ import java.lang.invoke.MethodHandles;
 import java.lang.invoke.MethodType;
 import java.lang.management.ClassLoadingMXBean;
 import java.lang.management.ManagementFactory;
+import java.lang.reflect.Field;
 import java.lang.reflect.Proxy;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.Callable;
 import java.util.function.Supplier;
+import java.util.stream.Collectors;
 import javax.management.ObjectName;
 
 /**
@@ -22,6 +24,22 @@ public class DefinedClasses {
     /** Keeps classes and loaders. */
     static final List<Object> KEPT = new ArrayList<>();
     static final ClassLoadingMXBean CLASSES = ManagementFactory.getClassLoadingMXBean();
+
+    /** {@code Unsafe.defineAnonymousClass} of JDK 11, which has no hidden classes. */
+    static final MethodHandle ANONYMOUS = anonymous();
+
+    static MethodHandle anonymous() {
+        if (Runtime.version().feature() > 11) return null;
+        try {
+            Class<?> type = Class.forName("sun.misc.Unsafe");
+            Field unsafe = type.getDeclaredField("theUnsafe");
+            unsafe.setAccessible(true);
+            MethodType defines = MethodType.methodType(Class.class, Class.class, byte[].class, Object[].class);
+            return MethodHandles.lookup().findVirtual(type, "defineAnonymousClass", defines).bindTo(unsafe.get(null));
+        } catch (ReflectiveOperationException e) {
+            throw new IllegalStateException(e);
+        }
+    }
 
     /** Each loader defines three classes of its own, from these bytes. */
     public static class App implements Runnable {
@@ -79,9 +97,11 @@ public class DefinedClasses {
         return proxy;
     }
 
-    static Object hidden(boolean keeps) throws Exception {
+    static Object hidden(boolean keeps) throws Throwable {
         byte[] bytes = bytesOf("DefinedClasses$Pattern");
-        Class<?> made = MethodHandles.lookup().defineHiddenClass(bytes, true).lookupClass();
+        Class<?> made = ANONYMOUS == null
+                ? MethodHandles.lookup().defineHiddenClass(bytes, true).lookupClass()
+                : (Class<?>) ANONYMOUS.invokeExact(DefinedClasses.class, bytes, (Object[]) null);
         if (keeps) KEPT.add(made);
         return null;
     }
@@ -111,7 +131,7 @@ public class DefinedClasses {
         // JDK 17 has words there.
         long unit = Runtime.version().feature() == 17 ? 8 : 1;
         long sum = 0;
-        for (String line : told.lines().filter(line -> line.endsWith(" " + Deployment.class.getName())).toList()) {
+        for (String line : told.lines().filter(line -> line.endsWith(" " + Deployment.class.getName())).collect(Collectors.toList())) {
             sum += Long.parseLong(line.trim().split("\\s+")[5]) * unit;
         }
         return sum;

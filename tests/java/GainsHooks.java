@@ -52,7 +52,15 @@ public final class GainsHooks implements ClassFileTransformer {
 
     static Object kept;
 
-    private record Place(long number, StackTraceElement[] frames) {}
+    private static final class Place {
+        final long number;
+        final StackTraceElement[] frames;
+
+        Place(long number, StackTraceElement[] frames) {
+            this.number = number;
+            this.frames = frames;
+        }
+    }
 
     private static final List<Place> PLACES = new ArrayList<>();
 
@@ -208,12 +216,14 @@ public final class GainsHooks implements ClassFileTransformer {
         }
         byte[] bytes = forth ? changed(plain) : plain;
         switch (how) {
-            case "retransform" -> {
+            case "retransform":
                 changes = forth;
                 instrumentation.retransformClasses(Code.class);
-            }
-            case "redefine" -> instrumentation.redefineClasses(new ClassDefinition(Code.class, bytes));
-            default -> {
+                break;
+            case "redefine":
+                instrumentation.redefineClasses(new ClassDefinition(Code.class, bytes));
+                break;
+            default: {
                 Path file = Files.createTempFile("Code", ".class");
                 Files.write(file, bytes);
                 stop(file.toString());

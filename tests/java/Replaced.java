@@ -11,6 +11,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Properties;
 import java.util.TreeMap;
+import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.objectweb.asm.ClassReader;
 import org.objectweb.asm.ClassVisitor;
@@ -82,7 +83,7 @@ public final class Replaced implements ClassFileTransformer {
         later.start();
         later.join();
         // Its code is replaced at any moment of what three threads do.
-        List<Thread> storm = Stream.generate(() -> new Thread(Swap::storm)).limit(3).toList();
+        List<Thread> storm = Stream.generate(() -> new Thread(Swap::storm)).limit(3).collect(Collectors.toList());
         storm.forEach(Thread::start);
         while (storm.stream().anyMatch(Thread::isAlive)) {
             replace();

@@ -134,22 +134,31 @@ public final class Silenced implements ClassFileTransformer {
             int tag = in.readUnsignedByte();
             out.writeByte(tag);
             switch (tag) {
-                case 1 -> {
+                case 1: {
                     String text = in.readUTF();
                     // Another class than its host knows.
                     boolean names = text.equals("NestHost") || text.equals("InnerClasses");
                     out.writeUTF(names ? "No" + text : text.replace(NAME, MADE));
+                    break;
                 }
-                case 7, 8, 16, 19, 20 -> out.writeShort(in.readUnsignedShort());
-                case 15 -> {
+                case 7:
+                case 8:
+                case 16:
+                case 19:
+                case 20:
+                    out.writeShort(in.readUnsignedShort());
+                    break;
+                case 15:
                     out.writeByte(in.readUnsignedByte());
                     out.writeShort(in.readUnsignedShort());
-                }
-                case 5, 6 -> {
+                    break;
+                case 5:
+                case 6:
                     out.writeLong(in.readLong());
                     i++;
-                }
-                default -> out.writeInt(in.readInt());
+                    break;
+                default:
+                    out.writeInt(in.readInt());
             }
         }
         in.transferTo(out);

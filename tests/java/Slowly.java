@@ -1,5 +1,6 @@
 import java.lang.module.ModuleFinder;
 import java.util.List;
+import java.util.stream.Collectors;
 
 /** Loads classes of the JDK, some each second: a program that takes long to start. */
 public final class Slowly {
@@ -16,7 +17,7 @@ public final class Slowly {
                     .filter(name -> name.endsWith(".class"))
                     .sorted()
                     .limit(STEPS * EACH)
-                    .toList();
+                    .collect(Collectors.toList());
         }
         int loaded = 0;
         for (String name : names) {

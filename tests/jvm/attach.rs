@@ -23,7 +23,7 @@ const WAYS: [(&str, &[&str], bool); 4] = [
 ];
 
 pub fn tests(setup: &'static Setup) -> Vec<Test> {
-    let traces = setup.jdks.iter().flat_map(|jdk| {
+    let traces = setup.jdks_from_11().flat_map(|jdk| {
         WAYS.iter().map(move |(way, flags, quick)| {
             let name = format!("attach::{}::{way}::traces_of_running_frames", jdk.version);
             let quick = *quick && jdk == setup.jdk();
@@ -41,7 +41,7 @@ pub fn tests(setup: &'static Setup) -> Vec<Test> {
         test("attach::closed", false, move || closed(setup)),
         test("attach::no_jvm", true, move || no_jvm(setup)),
     ];
-    let locks = setup.jdks.iter().flat_map(|jdk| {
+    let locks = setup.jdks_from_11().flat_map(|jdk| {
         let ways = LOCK_WAYS.iter().filter(|way| jdk.version >= way.from);
         ways.map(move |way| {
             let name = format!("attach::{}::locks::{}", jdk.version, way.name);
@@ -67,14 +67,14 @@ const LOCK_WAYS: [LockWay; 5] = [
         flags: &["-Xcheck:jni"],
         arguments: &[],
         options: &["events=lock"],
-        from: 17,
+        from: 11,
     },
     LockWay {
         name: "int",
         flags: &["-Xint"],
         arguments: &[],
         options: &["events=lock", "instrument=all"],
-        from: 17,
+        from: 11,
     },
     LockWay {
         name: "virtual",
@@ -88,14 +88,14 @@ const LOCK_WAYS: [LockWay; 5] = [
         flags: &["-XX:+UseZGC"],
         arguments: &[],
         options: &["events=lock", "include=Contended"],
-        from: 17,
+        from: 11,
     },
     LockWay {
         name: WITH_ALLOCATIONS,
         flags: &[],
         arguments: &[],
         options: &["events=alloc+lock", "alloc=64k"],
-        from: 17,
+        from: 11,
     },
 ];
 
@@ -384,7 +384,7 @@ fn refused(setup: &'static Setup) -> Checked {
 
 /// A JVM that was told to load nothing says so, and is not disturbed.
 fn closed(setup: &'static Setup) -> Checked {
-    for jdk in &setup.jdks {
+    for jdk in setup.jdks_from_11() {
         let name = format!("attach-closed-{}", jdk.version);
         let mut jvm = busy(setup, jdk, &name, &["-XX:+DisableAttachMechanism"])?;
         let said = jvm.lucce().text(2, &["attach", &jvm.pid()])?;
@@ -515,7 +515,7 @@ fn again_and_again(setup: &'static Setup) -> Checked {
         &["events=alloc+leak=16k"],
         &["alloc=512k", "include=java.*"],
     ];
-    for jdk in &setup.jdks {
+    for jdk in setup.jdks_from_11() {
         let name = format!("attach-again-{}", jdk.version);
         let mut jvm = busy(setup, jdk, &name, &["-Xmx200m"])?;
         let mut addresses = Vec::new();

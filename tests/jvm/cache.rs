@@ -12,7 +12,7 @@ use crate::{Test, test};
 
 pub fn tests(setup: &'static Setup) -> Vec<Test> {
     let mut tests = Vec::new();
-    for jdk in &setup.jdks {
+    for jdk in setup.jdks_from_11() {
         let version = jdk.version;
         let mut add = |what: &str, quick, run: fn(&Setup, &Jdk) -> Checked| {
             let name = format!("cache::{version}::{what}");

@@ -25,7 +25,7 @@ const WAYS: [(&str, &[&str], &[&str], &str); 5] = [
 
 pub fn tests(setup: &'static Setup) -> Vec<Test> {
     let mut tests = Vec::new();
-    for jdk in &setup.jdks {
+    for jdk in setup.jdks_from_11() {
         for way in &WAYS {
             let name = format!("classes::{}::{}", jdk.version, way.0);
             let quick = jdk == setup.jdk() && way.0 == "default";

@@ -23,7 +23,7 @@ pub fn tests(setup: &'static Setup) -> Vec<Test> {
         ("no-compressed", &["-XX:-UseCompressedOops"]),
     ];
     let mut tests = Vec::new();
-    for jdk in &setup.jdks {
+    for jdk in setup.jdks_from_11() {
         for (name, flags) in flags {
             let quick = jdk == setup.jdk() && name == "default";
             tests.push(test(
@@ -32,16 +32,19 @@ pub fn tests(setup: &'static Setup) -> Vec<Test> {
                 move || check(setup, jdk, name, flags),
             ));
         }
-        tests.push(test(
-            format!("counts::{}::all-ways", jdk.version),
-            false,
-            move || all_ways(setup, jdk),
-        ));
-        tests.push(test(
-            format!("counts::{}::exceptions", jdk.version),
-            false,
-            move || exceptions(setup, jdk),
-        ));
+        // JDK 11 has no records, and so not the program.
+        if *jdk != setup.jdk_11 {
+            tests.push(test(
+                format!("counts::{}::all-ways", jdk.version),
+                false,
+                move || all_ways(setup, jdk),
+            ));
+            tests.push(test(
+                format!("counts::{}::exceptions", jdk.version),
+                false,
+                move || exceptions(setup, jdk),
+            ));
+        }
         tests.push(test(
             format!("counts::{}::compiled-as-interpreted", jdk.version),
             false,

@@ -20,7 +20,7 @@ const MODES: [(&str, &[&str], &str); 3] = [
 
 pub fn tests(setup: &'static Setup) -> Vec<Test> {
     let mut tests = Vec::new();
-    for jdk in &setup.jdks {
+    for jdk in setup.jdks_from_11() {
         for mode in MODES {
             let is_quick = jdk == setup.jdk() && mode.0 == "default";
             let name = format!("defined_classes::{}::{}", jdk.version, mode.0);

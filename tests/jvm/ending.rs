@@ -17,7 +17,7 @@ pub fn tests(setup: &'static Setup) -> Vec<Test> {
             }),
         ]
     };
-    setup.jdks.iter().flat_map(tests_of).collect()
+    setup.jdks_from_11().flat_map(tests_of).collect()
 }
 
 /// Of exceptions that are thrown while the VM ends it does not tell, so the frames that they leave stay in the books.

@@ -31,8 +31,8 @@ pub fn tests(setup: &'static Setup) -> Vec<Test> {
             ",include=io.lucce.*+java.util.Tree*",
         ),
     ];
-    let mut tests = modes::each(setup, "entries", &MODES, check);
-    for jdk in &setup.jdks {
+    let mut tests = modes::each_from_11(setup, "entries", &MODES, check);
+    for jdk in setup.jdks_from_11() {
         for program in ["ClassInit", "Lambdas", "ReflectionCalls", "VirtualThreads"] {
             if program == "VirtualThreads" && jdk.version < 21 {
                 continue;

@@ -20,7 +20,7 @@ const PROGRAMS: [&str; 3] = ["Exceptions", "Lambdas", "Constructors"];
 
 pub fn tests(setup: &'static Setup) -> Vec<Test> {
     let mut tests = Vec::new();
-    for jdk in &setup.jdks {
+    for jdk in setup.jdks_from_11() {
         for way in &WAYS {
             let name = format!("java_agents::{}::{}", jdk.version, way.0);
             let quick = jdk == setup.jdk() && way.0 == "default";

@@ -23,7 +23,7 @@ const AGENT: &str = "events=leak=16k";
 
 pub fn tests(setup: &'static Setup) -> Vec<Test> {
     let mut tests = Vec::new();
-    for jdk in &setup.jdks {
+    for jdk in setup.jdks_from_11() {
         for collector in COLLECTORS {
             for kind in LEAKING.into_iter().chain(CLEAN) {
                 // One that leaks and one that does not tell whether a collector is understood.

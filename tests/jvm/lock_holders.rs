@@ -17,9 +17,9 @@ type Mode = (
 );
 
 const MODES: [Mode; 6] = [
-    ("default", &["-Xcheck:jni"], &[], 17),
-    ("int", &["-Xint"], &[], 17),
-    ("comp", &["-Xcomp", "-XX:TieredStopAtLevel=1"], &[], 17),
+    ("default", &["-Xcheck:jni"], &[], 11),
+    ("int", &["-Xint"], &[], 11),
+    ("comp", &["-Xcomp", "-XX:TieredStopAtLevel=1"], &[], 11),
     (
         "biased",
         &[
@@ -28,15 +28,15 @@ const MODES: [Mode; 6] = [
             "-XX:BiasedLockingStartupDelay=0",
         ],
         &[],
-        17,
+        11,
     ),
-    ("z", &["-XX:+UseZGC"], &[], 17),
+    ("z", &["-XX:+UseZGC"], &[], 11),
     ("virtual", &[], &["--virtual"], 21),
 ];
 
 pub fn tests(setup: &'static Setup) -> Vec<Test> {
     let mut tests = Vec::new();
-    for jdk in &setup.jdks {
+    for jdk in setup.jdks_from_11() {
         for mode in MODES.iter().filter(|mode| jdk.version >= mode.3) {
             let quick = jdk == setup.jdk() && mode.0 == "default";
             let name = format!("lock_holders::{}::{}", jdk.version, mode.0);

@@ -342,9 +342,23 @@ const ALIKE_WAYS: [&str; 16] = [
     "with-allocations",
 ];
 
-/// Whether the test is left to the newest JDK. On JDK 11 and those between 17 and the newest each thing is tested once, in the usual
-/// way to run Java, and virtual threads, which differ most, in all ways of Java; on the oldest one the agent's own is tested
-/// quickly.
+/// On JDK 11, beside programs: one test of each thing that its VM does in another way.
+const ON_11: [&str; 1] = ["attach::default::traces_of_running_frames"];
+
+/// Whether JDK 11 has the test at each run.
+fn is_run_on_11(module: &str, rest: &[&str]) -> bool {
+    match (module, rest) {
+        ("image" | "jdk_facts", _) => true,
+        // `doPrivileged` is a native method there, with all classes in scope and with deferred VM entries.
+        ("programs", ["default", "LibraryCallbacks"] | ["app", "OutOfScope"]) => true,
+        ("programs", ["default", program]) => PROGRAMS_BETWEEN.contains(program),
+        _ => ON_11.contains(&&*format!("{module}::{}", rest.join("::"))),
+    }
+}
+
+/// Whether the test is left to the newest JDK. On those between 17 and the newest each thing is tested once, in the usual way to
+/// run Java, and virtual threads, which differ most, in all ways of Java; on the oldest one the agent's own is tested quickly. JDK
+/// 11 has a few tests.
 fn is_repeated(setup: &Setup, test: &Test) -> bool {
     let [oldest, between @ .., _] = &setup.jdks[..] else {
         return false;
@@ -354,6 +368,9 @@ fn is_repeated(setup: &Setup, test: &Test) -> bool {
         return false;
     };
     let is = |jdk: &Jdk| jdk.version.to_string() == *version;
+    if is(&setup.jdk_11) {
+        return !is_run_on_11(module, rest);
+    }
     let is_own = ALIKE.contains(module);
     let is_alike = is_own || rest.iter().any(|part| ALIKE_WAYS.contains(part));
     if is(oldest) {
@@ -361,8 +378,6 @@ fn is_repeated(setup: &Setup, test: &Test) -> bool {
     }
     let is_usual = match rest {
         _ if !DIFFERENT.contains(module) => false,
-        // `doPrivileged` is a native method there, with all classes in scope and with deferred VM entries.
-        ["default", "LibraryCallbacks"] | ["app", "OutOfScope"] if is(&setup.jdk_11) => true,
         ["default", program] if *module == "programs" => PROGRAMS_BETWEEN.contains(program),
         [way, ..] if *module == "programs" || *module == "java_agents" => *way == "default",
         [way, ..] if *module == "real_java_agents" => AGENTS_BETWEEN.contains(way),
@@ -372,5 +387,5 @@ fn is_repeated(setup: &Setup, test: &Test) -> bool {
     };
     let is_virtual = test.name.contains("irtual") && !is_own;
     let is_virtual = is_virtual && !(*module == "programs" && is_alike);
-    between.iter().chain([&setup.jdk_11]).any(is) && !is_usual && !is_virtual
+    between.iter().any(is) && !is_usual && !is_virtual
 }

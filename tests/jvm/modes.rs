@@ -50,15 +50,34 @@ impl Case {
     }
 }
 
-/// `GROUP::VERSION::MODE` for each mode and JDK; the mode called `default`, on one JDK, is a quick one.
+/// `GROUP::VERSION::MODE` for each mode and JDK from 17 on; the mode called `default`, on one JDK, is a quick one.
 pub fn each(
     setup: &'static Setup,
     group: &'static str,
     modes: &[Mode],
     check: fn(&Case) -> Checked,
 ) -> Vec<Test> {
+    on(setup.jdks.iter(), setup, (group, modes), check)
+}
+
+/// As [`each`], on JDK 11, too: for programs that it runs.
+pub fn each_from_11(
+    setup: &'static Setup,
+    group: &'static str,
+    modes: &[Mode],
+    check: fn(&Case) -> Checked,
+) -> Vec<Test> {
+    on(setup.jdks_from_11(), setup, (group, modes), check)
+}
+
+fn on(
+    jdks: impl Iterator<Item = &'static Jdk>,
+    setup: &'static Setup,
+    (group, modes): (&'static str, &[Mode]),
+    check: fn(&Case) -> Checked,
+) -> Vec<Test> {
     let mut tests = Vec::new();
-    for jdk in &setup.jdks {
+    for jdk in jdks {
         for &(name, flags, options) in modes {
             let quick = jdk == setup.jdk() && name == "default";
             let case = Case {

@@ -36,8 +36,8 @@ pub fn tests(setup: &'static Setup) -> Vec<Test> {
             ",verify=7,include=NamedMethods+java.util.*+java.lang.System",
         ),
     ];
-    let mut tests = modes::each(setup, "named_methods", &MODES, check_mode);
-    for jdk in &setup.jdks {
+    let mut tests = modes::each_from_11(setup, "named_methods", &MODES, check_mode);
+    for jdk in setup.jdks_from_11() {
         let name = |what: &str| format!("named_methods::{}::{what}", jdk.version);
         let is_quick = jdk == setup.jdk();
         tests.push(test(name("attached"), is_quick, move || {

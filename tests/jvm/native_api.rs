@@ -62,7 +62,7 @@ fn options(name: &str) -> &'static str {
 
 pub fn tests(setup: &'static Setup) -> Vec<Test> {
     let mut tests = Vec::new();
-    for jdk in &setup.jdks {
+    for jdk in setup.jdks_from_11() {
         for way in WAYS {
             let quick = jdk == setup.jdk() && way.0 == "default";
             let name = format!("native_api::{}::{}", jdk.version, way.0);

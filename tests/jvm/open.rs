@@ -14,11 +14,12 @@ const PROGRAM: &str = "OpenResources";
 const RESOURCES: &str = "resource=OpenResources$Store.open:shut+OpenResources$Pool.take:OpenResources$Pool.giveBack+\
     OpenResources$Chain.link:OpenResources$Chain.unlink";
 const POOLS: &str = "io.lucce.apps.pools.Pools";
-const JDKS: [u32; 2] = [17, 25];
+const JDKS: [u32; 3] = [11, 17, 25];
 
 pub fn tests(setup: &'static Setup) -> Vec<Test> {
     let mut tests = Vec::new();
-    for jdk in setup.jdks.iter().filter(|jdk| JDKS.contains(&jdk.version)) {
+    let jdks = setup.jdks_from_11();
+    for jdk in jdks.filter(|jdk| JDKS.contains(&jdk.version)) {
         let quick = jdk == setup.jdk();
         let mut add = |name: &str, run: fn(&Setup, &Jdk) -> Checked| {
             let full = format!("open::{}::{name}", jdk.version);

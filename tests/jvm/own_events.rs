@@ -35,7 +35,7 @@ pub fn tests(setup: &'static Setup) -> Vec<Test> {
         ),
         ("walked", &["-Xcheck:jni"], "events=exception,verify=1"),
     ];
-    modes::each(setup, "own-events", &MODES, check)
+    modes::each_from_11(setup, "own-events", &MODES, check)
 }
 
 fn check(case: &Case) -> Checked {

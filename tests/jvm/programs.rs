@@ -185,6 +185,7 @@ const MODES: [Mode; 15] = [
             "NativeThreads",
             "OutOfScope",
             "Proxies",
+            "Records",
             "ReflectionCalls",
             "StackOverflow",
             "VirtualThreads",

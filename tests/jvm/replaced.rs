@@ -18,7 +18,7 @@ const WAYS: [(&str, &str); 2] = [
 
 pub fn tests(setup: &'static Setup) -> Vec<Test> {
     let mut tests = Vec::new();
-    for jdk in &setup.jdks {
+    for jdk in setup.jdks_from_11() {
         for (way, options) in WAYS {
             let name = |what: &str| format!("replaced::{}::{what}-{way}", jdk.version);
             let quick = jdk == setup.jdk() && way == "walked";

@@ -31,7 +31,7 @@ pub fn tests(setup: &'static Setup) -> Vec<Test> {
         ),
         (WALKED, &["-Xcheck:jni"], "events=exception,verify=3"),
     ];
-    modes::each(setup, "tags", &MODES, check)
+    modes::each_from_11(setup, "tags", &MODES, check)
 }
 
 fn check(case: &Case) -> Checked {

@@ -29,7 +29,7 @@ pub fn tests(setup: &'static Setup) -> Vec<Test> {
         ("z", &["-XX:+UseZGC"], "events=alloc+thread,verify=9"),
         ("cct", &[], "events=thread,tracking=cct,verify=1"),
     ];
-    modes::each(setup, "tasks", &MODES, check)
+    modes::each_from_11(setup, "tasks", &MODES, check)
 }
 
 fn check(case: &Case) -> Checked {

@@ -25,7 +25,7 @@ const PROGRAMS: [Program; 4] = [
         arguments: &[],
         events: "exception",
         kind: "exception",
-        from: 17,
+        from: 11,
         native: false,
     },
     Program {
@@ -33,7 +33,7 @@ const PROGRAMS: [Program; 4] = [
         arguments: &[],
         events: "lock",
         kind: "lock",
-        from: 17,
+        from: 11,
         native: false,
     },
     Program {
@@ -49,7 +49,7 @@ const PROGRAMS: [Program; 4] = [
         arguments: &[],
         events: "alloc=all",
         kind: "alloc",
-        from: 17,
+        from: 11,
         native: true,
     },
 ];
@@ -85,7 +85,7 @@ const OUTSIDE: &str = "outside";
 
 pub fn tests(setup: &'static Setup) -> Vec<Test> {
     let mut tests = Vec::new();
-    for jdk in &setup.jdks {
+    for jdk in setup.jdks_from_11() {
         for program in PROGRAMS
             .iter()
             .filter(|program| jdk.version >= program.from)

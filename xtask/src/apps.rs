@@ -29,7 +29,7 @@ const SMALL: [&str; 5] = [
     "JavacCompile",
 ];
 
-/// The one of them that runs on a JDK between the oldest and the newest, too.
+/// The one of them that runs on the other JDKs, too.
 const SMALL_BETWEEN: &str = "H2Mix";
 
 #[derive(clap::Args, Default)]
@@ -79,10 +79,9 @@ impl VerifyOptions {
         let few = self.quick && !SMALL.contains(&app.name);
         let other = self.app.as_ref().is_some_and(|name| name != app.name);
         let other_jdk = self.jdk.is_some_and(|version| version != jdk.version);
-        let is_between = jdk.version > jdk::OLD && jdk.version < jdk::NEW;
-        let few = few || self.quick && is_between && app.name != SMALL_BETWEEN;
-        let impossible = app.wants_whole_jdk && !jdk.compiles();
-        !(few || other || other_jdk || impossible)
+        let is_one = ![jdk::OLD, jdk::NEW].contains(&jdk.version);
+        let few = few || self.quick && is_one && app.name != SMALL_BETWEEN;
+        !(few || other || other_jdk) && app.runs_on(jdk)
     }
 }
 
@@ -107,7 +106,7 @@ impl JavaAgentChoice {
 /// # Errors
 /// A number does not decode to the JVM's trace, or an application does not compute what it should.
 pub fn verify(options: &VerifyOptions) -> Outcome {
-    let jdks = jdk::tested()?;
+    let jdks = jdk::all_tested()?;
     let pairs = APPS
         .iter()
         .flat_map(|app| jdks.iter().map(move |jdk| (app, jdk)))

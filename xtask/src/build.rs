@@ -1,6 +1,7 @@
 //! `build`: everything that a user runs, and the programs of the tests.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -121,45 +122,89 @@ pub fn programs_21(new: &Jdk) -> Result<PathBuf, String> {
     Ok(classes)
 }
 
-/// The programs that JDK 11 runs: those that the compiler accepts as its language, and for its library. It names the files
-/// that it does not accept; those are left out.
+/// The programs that JDK 11 runs: those that the compiler accepts as its language, and for its library. The others are named
+/// in a list, so that no program is left out unseen.
 ///
 /// # Errors
-/// None is left, or the compiler cannot be run.
+/// The list is not what the compiler refuses, or the compiler cannot be run.
 pub fn programs_11() -> Result<PathBuf, String> {
     let programs = paths::harness().join("programs");
+    let list = programs.join(NEWER_PROGRAMS);
     let classes = paths::target().join("programs-11");
+    let compiled = classes.join("compiled");
     let changed = |file: &Path| fs::metadata(file).and_then(|file| file.modified()).ok();
-    let left_out = classes.join("left-out.txt");
-    if changed(&left_out) > changed(&programs.join("target/programs.jar")) {
+    let sources_changed = changed(&programs.join("target/programs.jar")).max(changed(&list));
+    if changed(&compiled) > sources_changed {
         return Ok(classes);
     }
     let folder = programs.join("src/main/java/io/lucce/programs");
     let files = fs::read_dir(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     let mut sources: BTreeSet<PathBuf> = files.flatten().map(|file| file.path()).collect();
-    let mut others = BTreeSet::new();
+    let mut refused = BTreeMap::new();
     loop {
-        let refused = compile_for_11(&sources, &programs, &classes)?;
-        if refused.is_empty() {
+        let errors = compile_for_11(&sources, &programs, &classes)?;
+        if errors.is_empty() {
             break;
         }
-        sources.retain(|source| !refused.contains(source));
-        others.extend(refused);
+        sources.retain(|source| !errors.contains_key(source));
+        refused.extend(errors);
     }
-    let names: Vec<_> = others
-        .iter()
-        .filter_map(|file| file.file_stem()?.to_str())
-        .collect();
-    fs::write(&left_out, names.join("\n")).map_err(|e| format!("{}: {e}", left_out.display()))?;
+    let text = fs::read_to_string(&list).map_err(|e| format!("{}: {e}", list.display()))?;
+    compare_refused(&text, &refused)?;
+    fs::write(&compiled, "").map_err(|e| format!("{}: {e}", compiled.display()))?;
     Ok(classes)
 }
 
-/// Compiles the programs as those of JDK 11 and returns the sources with errors; empty: all are compiled.
+/// The class path of [`programs_11`], whose classes are in the folder.
+pub fn class_path_11(classes: &Path) -> OsString {
+    let programs = paths::harness().join("programs");
+    let resources = programs.join("src/main/resources");
+    let libraries = programs.join("target/lib/*");
+    [classes, &resources, &libraries]
+        .map(Path::as_os_str)
+        .join(OsStr::new(":"))
+}
+
+/// Below `java-harness/programs`: names of programs that JDK 11 does not run, one a line.
+const NEWER_PROGRAMS: &str = "newer-than-11.txt";
+
+/// Compares the list with the refused sources, which have the compiler's first error.
+///
+/// # Errors
+/// A source is in one of them only.
+fn compare_refused(list: &str, refused: &BTreeMap<PathBuf, String>) -> Outcome {
+    let lines = list.lines().map(str::trim);
+    let listed: BTreeSet<&str> = lines
+        .filter(|line| !line.is_empty() && !line.starts_with('#'))
+        .collect();
+    let mut found = BTreeSet::new();
+    let mut faults = Vec::new();
+    for (source, error) in refused {
+        let name = source.file_stem().and_then(|name| name.to_str());
+        let name = name.unwrap_or_default();
+        found.insert(name);
+        if !listed.contains(name) {
+            faults.push(format!("{name} is not for JDK 11, and not listed: {error}"));
+        }
+    }
+    let compiled = listed.difference(&found);
+    faults.extend(compiled.map(|name| format!("{name} is for JDK 11, but listed")));
+    match faults.is_empty() {
+        true => Ok(()),
+        false => Err(format!(
+            "java-harness/programs/{NEWER_PROGRAMS}: {}",
+            faults.join("\n")
+        )),
+    }
+}
+
+/// Compiles the programs as those of JDK 11 and returns the sources with errors, each with its first one; empty: all are
+/// compiled.
 fn compile_for_11(
     sources: &BTreeSet<PathBuf>,
     programs: &Path,
     classes: &Path,
-) -> Result<BTreeSet<PathBuf>, String> {
+) -> Result<BTreeMap<PathBuf, String>, String> {
     let _ = fs::remove_dir_all(classes);
     let jdk = jdk::compiler().ok_or("no JDK that compiles")?;
     let mut javac = Command::new(jdk.tool("javac"));
@@ -169,18 +214,47 @@ fn compile_for_11(
     let output = javac.arg("-d").arg(classes).args(sources).output();
     let output = output.map_err(|e| format!("javac: {e}"))?;
     if output.status.success() {
-        return Ok(BTreeSet::new());
+        return Ok(BTreeMap::new());
     }
     let text = String::from_utf8_lossy(&output.stderr);
-    let with_errors = text.lines().filter_map(|line| {
-        let (file, _) = line
-            .split_once(".java:")
-            .filter(|_| line.contains(": error: "))?;
-        Some(PathBuf::from(format!("{file}.java")))
-    });
-    let refused: BTreeSet<PathBuf> = with_errors.filter(|file| sources.contains(file)).collect();
+    let mut refused = BTreeMap::new();
+    for line in text.lines() {
+        let Some((place, error)) = line.split_once(": error: ") else {
+            continue;
+        };
+        let source = place.rsplit_once(':').map(|(file, _)| PathBuf::from(file));
+        if let Some(source) = source.filter(|source| sources.contains(source)) {
+            refused.entry(source).or_insert_with(|| error.to_owned());
+        }
+    }
     match refused.is_empty() || refused.len() == sources.len() {
         true => Err(format!("javac --release 11: {text}")),
         false => Ok(refused),
+    }
+}
+
+#[cfg(test)]
+mod build_tests {
+    use super::*;
+
+    #[test]
+    fn list_of_newer_programs_is_what_the_compiler_refuses() {
+        let refused = |names: &[&str]| -> BTreeMap<PathBuf, String> {
+            let source = |name: &&str| PathBuf::from(format!("programs/{name}.java"));
+            let error = "records are not supported".to_owned();
+            names
+                .iter()
+                .map(|name| (source(name), error.clone()))
+                .collect()
+        };
+        let list = "# Programs.\n\nRecords\nSealed\n";
+        assert_eq!(
+            compare_refused(list, &refused(&["Records", "Sealed"])),
+            Ok(())
+        );
+        let error = compare_refused(list, &refused(&["Records", "Lambdas"])).unwrap_err();
+        assert!(error.contains("Lambdas is not for JDK 11, and not listed: records are"));
+        assert!(error.contains("Sealed is for JDK 11, but listed"));
+        assert!(!error.contains("Records is"));
     }
 }

@@ -30,7 +30,7 @@ pub fn unit(compiler: WorkspaceCompiler) -> Outcome {
     let mut cargo = paths::cargo();
     compiler.configure(&mut cargo)?;
     cargo.args(["test", "--workspace", "--no-fail-fast"]);
-    for jdk in jdk::tested()?.into_iter().chain([jdk::oldest()?]) {
+    for jdk in jdk::all_tested()? {
         cargo.env(format!("JAVA{}_HOME", jdk.version), jdk.home);
     }
     tools::run(build::with_jdk(cargo.arg(ALL_BUT_DOCUMENTATION)))?;

@@ -6,9 +6,10 @@
 //! `compiled_bytes` has the check of compiled code.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::ops::RangeInclusive;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -16,10 +17,15 @@ use serde_json::Value;
 
 use crate::jdk::{self, Jdk};
 use crate::workloads::{APPS, App};
-use crate::{Outcome, compiled_bytes, paths, side_by_side, tools};
+use crate::{Outcome, build, compiled_bytes, paths, side_by_side, tools};
 
 const LIMIT: Duration = Duration::from_secs(1800);
 const PROGRAM: &str = "io.lucce.programs.Constructs";
+/// The classes of the constructs: of all JDKs, and of those that have records.
+const CONSTRUCTS: [&str; 2] = [
+    "io.lucce.programs.Constructs$Way",
+    "io.lucce.programs.NewerConstructs",
+];
 /// How often each construct is done.
 const ROUNDS: &str = "200";
 /// In percent of what the VM counted.
@@ -100,8 +106,7 @@ impl CoverageOptions {
     /// Whether the application is selected and can run.
     fn wants_app(&self, app: &App, jdk: &Jdk) -> bool {
         let is_selected = self.app.as_ref().is_none_or(|name| name == app.name);
-        let can_run = !app.wants_whole_jdk || jdk.compiles();
-        is_selected && can_run && self.wants_jdk(jdk)
+        is_selected && app.runs_on(jdk) && self.wants_jdk(jdk)
     }
 }
 
@@ -121,7 +126,7 @@ struct Found {
 /// # Errors
 /// Something is counted that was not allocated, or the other way round.
 pub fn check(options: &CoverageOptions) -> Outcome {
-    let jdks = jdk::tested()?;
+    let jdks = jdk::all_tested()?;
     let all = [None].into_iter().chain(APPS.iter().map(Some));
     let runs: Vec<Run> = all
         .flat_map(|app| jdks.iter().map(move |jdk| Run { app, jdk }))
@@ -212,7 +217,10 @@ impl Run<'_> {
             log.display()
         ));
         match self.app {
-            None => java.arg("-cp").arg(programs()).args([PROGRAM, ROUNDS]),
+            None => java
+                .arg("-cp")
+                .arg(programs(self.jdk)?)
+                .args([PROGRAM, ROUNDS]),
             Some(app) => java
                 .args(app.class_path_and_main())
                 .args(["--iterations", "1", "--size", &size(app)])
@@ -243,8 +251,12 @@ fn work(app: &App) -> f64 {
     more.map_or(WORK, |(_, times)| *times)
 }
 
-fn programs() -> PathBuf {
-    paths::harness().join("programs/target/programs.jar")
+/// The class path of the constructs.
+fn programs(jdk: &Jdk) -> Result<OsString, String> {
+    match jdk.version {
+        jdk::OLDEST => Ok(build::class_path_11(&build::programs_11()?)),
+        _ => Ok(paths::harness().join("programs/target/programs.jar").into()),
+    }
 }
 
 /// Lines of `NAME CLASS BYTES`, and the stacks below `measured` by the construct's class.
@@ -275,7 +287,14 @@ fn constructs(log: &Path, printed: &str) -> Result<Vec<Found>, String> {
 
 fn by_construct(stacks: &str) -> BTreeMap<String, u64> {
     let measured = format!("{PROGRAM}.measured");
-    let construct = format!("{PROGRAM}$Way$");
+    let is_construct = |frame: &&str| {
+        let mut classes = CONSTRUCTS.iter();
+        classes.any(|class| {
+            frame
+                .strip_prefix(class)
+                .is_some_and(|rest| rest.starts_with('$'))
+        })
+    };
     let mut counted = BTreeMap::new();
     for line in stacks.lines() {
         let Some((stack, bytes)) = line.rsplit_once(' ') else {
@@ -283,7 +302,7 @@ fn by_construct(stacks: &str) -> BTreeMap<String, u64> {
         };
         let mut frames = stack.split(';').skip_while(|frame| *frame != measured);
         let class = frames
-            .find(|frame| frame.starts_with(&construct))
+            .find(is_construct)
             .and_then(|frame| frame.rsplit_once('.'));
         if let (Some((class, _)), Ok(bytes)) = (class, bytes.parse::<u64>()) {
             *counted.entry(class.to_owned()).or_default() += bytes;
@@ -317,11 +336,13 @@ mod coverage_tests {
             M.main;io.lucce.programs.Constructs.say;io.lucce.programs.Constructs$Way$1.make 5\n\
             M.main;io.lucce.programs.Constructs.measured;io.lucce.programs.Constructs$Way$1.make;A.b 7\n\
             M.main;io.lucce.programs.Constructs.measured;io.lucce.programs.Constructs$Way$1.make 8\n\
-            M.main;io.lucce.programs.Constructs.measured;io.lucce.programs.Constructs$Way$12.make;A 1\n";
+            M.main;io.lucce.programs.Constructs.measured;io.lucce.programs.Constructs$Way$12.make;A 1\n\
+            M.main;io.lucce.programs.Constructs.measured;io.lucce.programs.NewerConstructs$3.make;A 2\n";
         let counted = by_construct(stacks);
         let expected = [
             ("io.lucce.programs.Constructs$Way$1", 15),
             ("io.lucce.programs.Constructs$Way$12", 1),
+            ("io.lucce.programs.NewerConstructs$3", 2),
         ];
         let expected = expected.map(|(class, bytes)| (class.to_owned(), bytes));
         assert_eq!(counted, BTreeMap::from(expected));

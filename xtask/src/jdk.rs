@@ -140,6 +140,15 @@ pub fn tested() -> Result<Vec<Jdk>, String> {
     TESTED.iter().map(|version| had(*version)).collect()
 }
 
+/// The oldest one and those that all tests run on.
+///
+/// # Errors
+/// One of them is neither here nor to be had.
+pub fn all_tested() -> Result<Vec<Jdk>, String> {
+    let versions = [OLDEST].into_iter().chain(TESTED);
+    versions.map(had).collect()
+}
+
 /// The oldest one.
 ///
 /// # Errors

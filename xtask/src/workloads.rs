@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 
+use crate::jdk::{self, Jdk};
 use crate::paths;
 
 pub struct App {
@@ -14,6 +15,8 @@ pub struct App {
     pub measured: f64,
     /// Needs modules that run-time images leave out: a compiler, the JDK's classes as files, CSS.
     pub wants_whole_jdk: bool,
+    /// The oldest JDK that its libraries are compiled for.
+    oldest_jdk: u32,
 }
 
 const fn app(name: &'static str, operand: Option<&'static str>, small: f64, measured: f64) -> App {
@@ -23,12 +26,20 @@ const fn app(name: &'static str, operand: Option<&'static str>, small: f64, meas
         small,
         measured,
         wants_whole_jdk: false,
+        oldest_jdk: jdk::OLDEST,
     }
 }
 
 const fn whole(app: App) -> App {
     App {
         wants_whole_jdk: true,
+        ..app
+    }
+}
+
+const fn newer(app: App) -> App {
+    App {
+        oldest_jdk: jdk::OLD,
         ..app
     }
 }
@@ -41,16 +52,21 @@ pub const APPS: [App; 12] = [
     app("XalanTransform", None, 0.1, 0.3),
     app("JythonRun", None, 0.1, 0.5),
     whole(app("JavacCompile", LANG, 0.3, 1.0)),
-    whole(app("EclipseCompile", LANG, 0.3, 0.3)),
+    newer(whole(app("EclipseCompile", LANG, 0.3, 0.3))),
     app("KotlinCompile", None, 0.1, 0.2),
     whole(app("FopRender", None, 0.1, 0.3)),
     whole(app("BatikRender", None, 0.1, 0.5)),
     app("PmdCheck", LANG, 0.1, 0.2),
     app("TomcatServe", None, 0.1, 0.4),
-    app("SpringOrders", None, 0.1, 0.4),
+    newer(app("SpringOrders", None, 0.1, 0.4)),
 ];
 
 impl App {
+    /// Whether the JDK has what it needs.
+    pub fn runs_on(&self, jdk: &Jdk) -> bool {
+        jdk.version >= self.oldest_jdk && (jdk.compiles() || !self.wants_whole_jdk)
+    }
+
     pub fn class_path_and_main(&self) -> Vec<OsString> {
         let main = format!("io.lucce.apps.{}", self.name);
         vec!["-cp".into(), paths::apps().into(), main.into()]

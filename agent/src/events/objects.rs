@@ -15,9 +15,9 @@ use lucce_jvmti::{FieldId, JniEnvironment};
 use crate::counting::CountingParts;
 use crate::counting::counter_lookup::find_counter_here;
 use crate::events::EventSource;
+use crate::thread::ThreadState;
 use crate::thread::event_kind::EventKind;
 use crate::thread::lifecycle::current_state;
-use crate::thread::{OwnState, ThreadState};
 
 const fn alloc_kind(how: &'static str) -> EventKind {
     EventKind::new(&ALLOCATIONS, how)
@@ -81,9 +81,7 @@ fn find_vm_object_kind(
         .resolve_method(agent.stack_parts(), env, method);
     let is_of = |prefix: &&str| top.class_name.starts_with(*prefix);
     let allocation = classify_native_method(&top.class_name, &top.method_name);
-    if allocation.is_some_and(|allocation| allocation.matches_object(agent, env, object))
-        && has_hook(agent, env)
-    {
+    if is_counted_by_hook(agent, env, allocation, object) {
         None
     } else if allocation == Some(NativeAllocation::Copy) {
         Some(&CLONE)
@@ -140,6 +138,17 @@ impl NativeAllocation {
     }
 }
 
+/// Whether a hook in the caller of the native method counts the object.
+fn is_counted_by_hook(
+    agent: CountingParts<'_>,
+    env: JniEnvironment,
+    allocation: Option<NativeAllocation>,
+    object: jobject,
+) -> bool {
+    allocation.is_some_and(|allocation| allocation.matches_object(agent, env, object))
+        && has_hook(agent, env)
+}
+
 /// Whether the caller of the innermost frame has a hook that counts the frame's objects.
 fn has_hook(agent: CountingParts<'_>, env: JniEnvironment) -> bool {
     let caller = agent.core.jvmti.frame_location(1);
@@ -190,13 +199,21 @@ pub fn count_jni_object(agent: CountingParts<'_>, env: JniEnvironment, object: j
     if object.is_null() {
         return;
     }
-    let bytes = agent.core.jvmti.object_size(object).unwrap_or(0);
     // Without a frame there is no context: the launcher prepares the call of `main`.
-    let own = match agent.core.jvmti.frame_location(0) {
-        None => OwnState::NONE,
-        Some(_) => current_state(agent.thread_parts(), env),
+    let Some((method, _)) = agent.core.jvmti.frame_location(0) else {
+        return;
     };
-    if let Some(state) = own.get() {
+    let top = agent
+        .stack
+        .frames
+        .resolve_method(agent.stack_parts(), env, method);
+    // JDK 11 makes the objects of `Unsafe.allocateInstance` by a JNI function.
+    let allocation = classify_native_method(&top.class_name, &top.method_name);
+    if is_counted_by_hook(agent, env, allocation, object) {
+        return;
+    }
+    let bytes = agent.core.jvmti.object_size(object).unwrap_or(0);
+    if let Some(state) = current_state(agent.thread_parts(), env).get() {
         count_object(agent, env, state, (&JNI, object), bytes);
     }
 }

@@ -188,9 +188,13 @@ fn hide_inherited_helpers(env: JniEnvironment) -> Option<()> {
         .map(|method| format!("{}{}", method.prefix, method.helper.name))
         .collect();
     let array = env.new_objects(string, names.len() as i32)?;
+    let intern = env.method_id(string, c"intern", c"()Ljava/lang/String;")?;
     for (index, name) in (0..).zip(&names) {
         let name = env.new_string(name)?;
-        env.set_element(array, index, name);
+        // JDK 11 compares names by identity; those of methods are interned.
+        let interned = env.call_object(name, intern, &[])?;
+        env.set_element(array, index, interned);
+        env.delete_local(interned);
         env.delete_local(name);
     }
     let all = env.call_static_object(set, of, &[jvalue { l: array }])?;

@@ -13,9 +13,12 @@ pub fn run(options: &BenchOptions) -> Result<Report, String> {
     let jdk = options.jdk()?;
     let (able, unable): (Vec<&App>, Vec<&App>) = wanted(options)?
         .into_iter()
-        .partition(|app| jdk.compiles() || !app.wants_whole_jdk);
+        .partition(|app| app.runs_on(&jdk));
     for app in unable {
-        println!("not run: {}: JDK {} has no compiler", app.name, jdk.version);
+        println!(
+            "not run: {}: JDK {} lacks what it needs",
+            app.name, jdk.version
+        );
     }
     let programs = able
         .iter()

@@ -38,10 +38,7 @@ pub fn take(options: &BenchOptions, folder: &Path) -> Result<Vec<Recording>, Str
             true => vec![first, last],
             false => vec![first],
         };
-        for jdk in on
-            .into_iter()
-            .filter(|jdk| jdk.compiles() || !app.wants_whole_jdk)
-        {
+        for jdk in on.into_iter().filter(|jdk| app.runs_on(jdk)) {
             let log = folder.join(format!("{}-{}.lucce", app.name, jdk.version));
             if options.build || !log.exists() {
                 record(options, app, jdk, at == 0, &log)?;

@@ -123,7 +123,9 @@ public final class Work {
     /** JDK 25 has the VM load classes in the middle of code of its own that has no hooks. */
     static void initialize() throws Exception {
         sink = Level.SEVERE.getLocalizedName();
-        MethodHandles.lookup().ensureInitialized(Class.forName("java.util.Currency", false, null));
+        if (Runtime.version().feature() > 11) {
+            MethodHandles.lookup().ensureInitialized(Class.forName("java.util.Currency", false, null));
+        }
     }
 
     static Object handled(double a, int n, long b, float c) {

@@ -42,7 +42,7 @@ final class AllocatedBytes {
                 work.run();
             } finally {
                 if (TOTAL == null) {
-                    ENDED.addAndGet(THREADS.getCurrentThreadAllocatedBytes());
+                    ENDED.addAndGet(THREADS.getThreadAllocatedBytes(Thread.currentThread().getId()));
                 }
             }
         });

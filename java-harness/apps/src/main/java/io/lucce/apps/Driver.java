@@ -14,6 +14,7 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
+import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import java.util.zip.CRC32;
 
@@ -49,16 +50,23 @@ final class Driver {
         this.name = name;
         for (int i = 0; i < args.length; i++) {
             switch (args[i]) {
-                case "--iterations" -> iterations = Integer.parseInt(value(args, ++i));
-                case "--size" -> size = Double.parseDouble(value(args, ++i));
-                case "--threads" -> threads = Integer.parseInt(value(args, ++i));
-                case "--turns" -> turns = true;
-                default -> {
+                case "--iterations":
+                    iterations = Integer.parseInt(value(args, ++i));
+                    break;
+                case "--size":
+                    size = Double.parseDouble(value(args, ++i));
+                    break;
+                case "--threads":
+                    threads = Integer.parseInt(value(args, ++i));
+                    break;
+                case "--turns":
+                    turns = true;
+                    break;
+                default:
                     if (args[i].startsWith("--")) {
                         throw usage("unknown option " + args[i]);
                     }
                     operands.add(args[i]);
-                }
             }
         }
     }
@@ -150,7 +158,7 @@ final class Driver {
             }
             return results;
         } catch (ExecutionException e) {
-            throw e.getCause() instanceof Exception cause ? cause : e;
+            throw e.getCause() instanceof Exception ? (Exception) e.getCause() : e;
         } finally {
             pool.shutdown();
         }
@@ -163,7 +171,7 @@ final class Driver {
                     .filter(file -> !built(directory.relativize(file)))
                     .filter(file -> Stream.of(suffixes).anyMatch(file.toString()::endsWith))
                     .sorted()
-                    .toList();
+                    .collect(Collectors.toList());
         } catch (IOException e) {
             throw new UncheckedIOException(e);
         }
@@ -186,7 +194,7 @@ final class Driver {
 
     static void deleteTree(Path directory) throws IOException {
         try (Stream<Path> walk = Files.walk(directory)) {
-            for (Path path : walk.sorted((a, b) -> b.compareTo(a)).toList()) {
+            for (Path path : walk.sorted((a, b) -> b.compareTo(a)).collect(Collectors.toList())) {
                 Files.delete(path);
             }
         }

@@ -7,6 +7,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.stream.Collectors;
 import java.util.zip.CRC32;
 import org.eclipse.jdt.core.compiler.batch.BatchCompiler;
 
@@ -19,7 +20,7 @@ public final class EclipseCompile {
         this.driver = driver;
         files = Driver.files(driver.directory(), ".java").stream()
                 .filter(file -> !file.endsWith("module-info.java"))
-                .toList();
+                .collect(Collectors.toList());
     }
 
     public static void main(String[] args) throws Exception {

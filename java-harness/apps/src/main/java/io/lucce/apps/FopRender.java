@@ -32,7 +32,15 @@ public final class FopRender {
         driver.run(new FopRender(driver)::iteration);
     }
 
-    private record Rendered(int pages, int bytes) {}
+    private static final class Rendered {
+        final int pages;
+        final int bytes;
+
+        Rendered(int pages, int bytes) {
+            this.pages = pages;
+            this.bytes = bytes;
+        }
+    }
 
     private String iteration(CRC32 checksum) throws Exception {
         int documents = driver.scaled(8);
@@ -76,16 +84,15 @@ public final class FopRender {
 
     private static String report(int seed, int sections) {
         Random random = new Random(seed);
-        StringBuilder fo = new StringBuilder("""
-                <fo:root xmlns:fo="http://www.w3.org/1999/XSL/Format" font-family="Helvetica" font-size="10pt">
-                <fo:layout-master-set><fo:simple-page-master master-name="page" page-width="210mm" page-height="297mm" margin="20mm">
-                <fo:region-body margin-top="10mm" margin-bottom="10mm" column-count="2"/><fo:region-before extent="8mm"/><fo:region-after extent="8mm"/>
-                </fo:simple-page-master></fo:layout-master-set>
-                <fo:page-sequence master-reference="page">
-                <fo:static-content flow-name="xsl-region-before"><fo:block text-align="end">Report</fo:block></fo:static-content>
-                <fo:static-content flow-name="xsl-region-after"><fo:block text-align="center"><fo:page-number/></fo:block></fo:static-content>
-                <fo:flow flow-name="xsl-region-body">
-                """);
+        StringBuilder fo = new StringBuilder(
+                "<fo:root xmlns:fo=\"http://www.w3.org/1999/XSL/Format\" font-family=\"Helvetica\" font-size=\"10pt\">\n"
+                + "<fo:layout-master-set><fo:simple-page-master master-name=\"page\" page-width=\"210mm\" page-height=\"297mm\" margin=\"20mm\">\n"
+                + "<fo:region-body margin-top=\"10mm\" margin-bottom=\"10mm\" column-count=\"2\"/><fo:region-before extent=\"8mm\"/><fo:region-after extent=\"8mm\"/>\n"
+                + "</fo:simple-page-master></fo:layout-master-set>\n"
+                + "<fo:page-sequence master-reference=\"page\">\n"
+                + "<fo:static-content flow-name=\"xsl-region-before\"><fo:block text-align=\"end\">Report</fo:block></fo:static-content>\n"
+                + "<fo:static-content flow-name=\"xsl-region-after\"><fo:block text-align=\"center\"><fo:page-number/></fo:block></fo:static-content>\n"
+                + "<fo:flow flow-name=\"xsl-region-body\">\n");
         for (int section = 0; section < sections; section++) {
             fo.append("<fo:block id='s").append(section).append("' font-size='14pt' font-weight='bold' space-before='4mm' keep-with-next='always'>Section ")
                     .append(section).append("</fo:block>\n");

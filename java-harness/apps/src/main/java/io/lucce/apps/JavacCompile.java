@@ -8,6 +8,7 @@ import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
+import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import java.util.zip.CRC32;
 import javax.tools.Diagnostic;
@@ -33,12 +34,12 @@ public final class JavacCompile {
         this.driver = driver;
         List<Path> all = Driver.files(driver.directory(), ".java").stream()
                 .filter(file -> !file.endsWith("module-info.java"))
-                .toList();
+                .collect(Collectors.toList());
         int share = driver.share(all.size());
         // From all packages.
         files = IntStream.range(0, share)
                 .mapToObj(at -> all.get((int) ((long) at * all.size() / share)))
-                .toList();
+                .collect(Collectors.toList());
     }
 
     public static void main(String[] args) throws Exception {

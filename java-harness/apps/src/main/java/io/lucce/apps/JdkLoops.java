@@ -27,14 +27,22 @@ public final class JdkLoops {
     public static void main(String[] args) throws Exception {
         String what = args[args.length - 1];
         Driver driver = new Driver("JdkLoops", args);
-        driver.run(
-                switch (what) {
-                    case "streams" -> checksum -> streams(driver.scaled(16_000), checksum);
-                    case "text" -> checksum -> text(driver.scaled(100_000), checksum);
-                    case "xslt" -> xslt(driver.scaled(100));
-                    case "maps" -> checksum -> maps(driver.scaled(240), checksum);
-                    default -> throw new IllegalArgumentException(what);
-                });
+        driver.run(work(what, driver));
+    }
+
+    private static Driver.Work work(String what, Driver driver) throws Exception {
+        switch (what) {
+            case "streams":
+                return checksum -> streams(driver.scaled(16_000), checksum);
+            case "text":
+                return checksum -> text(driver.scaled(100_000), checksum);
+            case "xslt":
+                return xslt(driver.scaled(100));
+            case "maps":
+                return checksum -> maps(driver.scaled(240), checksum);
+            default:
+                throw new IllegalArgumentException(what);
+        }
     }
 
     private static String streams(int rounds, CRC32 checksum) {

@@ -8,6 +8,7 @@ import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
 import java.util.concurrent.Callable;
+import java.util.stream.Collectors;
 import java.util.zip.CRC32;
 import org.apache.lucene.analysis.Analyzer;
 import org.apache.lucene.analysis.en.EnglishAnalyzer;
@@ -110,7 +111,23 @@ public final class LuceneIndex {
         return passages;
     }
 
-    private record Word(String text, int documents) {}
+    private static final class Word {
+        private final String text;
+        private final int documents;
+
+        Word(String text, int documents) {
+            this.text = text;
+            this.documents = documents;
+        }
+
+        String text() {
+            return text;
+        }
+
+        int documents() {
+            return documents;
+        }
+    }
 
     private static List<String> frequentWords(DirectoryReader reader, int count) throws IOException {
         List<Word> words = new ArrayList<>();
@@ -123,7 +140,7 @@ public final class LuceneIndex {
             }
         }
         words.sort(Comparator.comparingInt(Word::documents).reversed().thenComparing(Word::text));
-        return words.stream().limit(count).map(Word::text).toList();
+        return words.stream().limit(count).map(Word::text).collect(Collectors.toList());
     }
 
     private List<Callable<Long>> searches(DirectoryReader reader, Analyzer analyzer, List<String> words) {

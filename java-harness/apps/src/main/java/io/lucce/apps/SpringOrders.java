@@ -145,7 +145,23 @@ public final class SpringOrders {
         }
     }
 
-    record Placed(Order order, BigDecimal total) {}
+    static final class Placed {
+        private final Order order;
+        private final BigDecimal total;
+
+        Placed(Order order, BigDecimal total) {
+            this.order = order;
+            this.total = total;
+        }
+
+        public Order order() {
+            return order;
+        }
+
+        public BigDecimal total() {
+            return total;
+        }
+    }
 
     static class Orders {
         private static final Expression PIECES =

@@ -14,8 +14,6 @@ import java.net.InetSocketAddress;
 import java.net.ServerSocket;
 import java.net.Socket;
 import java.net.SocketTimeoutException;
-import java.net.StandardProtocolFamily;
-import java.net.UnixDomainSocketAddress;
 import java.nio.ByteBuffer;
 import java.nio.channels.DatagramChannel;
 import java.nio.channels.FileChannel;
@@ -248,9 +246,23 @@ public final class Io {
         }
     }
 
+    /** Channels of sockets in the file system. */
+    interface UnixChannels {
+        ServerSocketChannel listen(Path path) throws Exception;
+
+        SocketChannel open() throws Exception;
+    }
+
+    /** Null: JDK 11 has none. */
+    private static UnixChannels unixChannels() throws Exception {
+        boolean isOld = Runtime.version().feature() < 17;
+        return isOld ? null : (UnixChannels) Class.forName("io.lucce.programs.NewerChannels").getConstructor().newInstance();
+    }
+
     private static void rounds(File folder) throws Exception {
         File file = new File(folder, "io-" + ProcessHandle.current().pid());
         Path path = new File(folder, "io.sock").toPath();
+        UnixChannels unix = unixChannels();
         InetSocketAddress any = new InetSocketAddress(InetAddress.getLoopbackAddress(), 0);
         for (int round = 0; round < ROUNDS; round++) {
             int size = 100 + round;
@@ -259,10 +271,10 @@ public final class Io {
             channel(file, size);
             sockets(size);
             channels(ServerSocketChannel.open().bind(any), SocketChannel.open(), size);
-            ServerSocketChannel unix = ServerSocketChannel.open(StandardProtocolFamily.UNIX);
-            java.nio.file.Files.deleteIfExists(path);
-            unix.bind(UnixDomainSocketAddress.of(path));
-            channels(unix, SocketChannel.open(StandardProtocolFamily.UNIX), size);
+            if (unix != null) {
+                java.nio.file.Files.deleteIfExists(path);
+                channels(unix.listen(path), unix.open(), size);
+            }
             datagrams(size);
         }
         new File(file + ".copy").delete();

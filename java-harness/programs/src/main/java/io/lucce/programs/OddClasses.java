@@ -187,14 +187,21 @@ public final class OddClasses implements Opcodes {
             MethodVisitor m = go(c);
             body(m);
             switch (op) {
-                case LDC -> m.visitLdcInsn(77777);
-                case GETSTATIC -> m.visitFieldInsn(GETSTATIC, "Odd", "o", "I");
-                case NEW -> m.visitTypeInsn(NEW, "Odd");
-                case CHECKCAST -> {
+                case LDC:
+                    m.visitLdcInsn(77777);
+                    break;
+                case GETSTATIC:
+                    m.visitFieldInsn(GETSTATIC, "Odd", "o", "I");
+                    break;
+                case NEW:
+                    m.visitTypeInsn(NEW, "Odd");
+                    break;
+                case CHECKCAST:
                     m.visitInsn(ACONST_NULL);
                     m.visitTypeInsn(CHECKCAST, "Odd");
-                }
-                default -> m.visitMethodInsn(INVOKESTATIC, "Odd", "none", "()I", false);
+                    break;
+                default:
+                    m.visitMethodInsn(INVOKESTATIC, "Odd", "none", "()I", false);
             }
             m.visitInsn(POP);
             m.visitInsn(RETURN);
@@ -286,9 +293,14 @@ public final class OddClasses implements Opcodes {
             int at = (b[i] & 255) << 8 | b[i + 1] & 255;
             if (at == index && b[i + 2] == 0 && b[i + 3] == 0 && b[i + 4] == 0) {
                 switch (kind) {
-                    case "two" -> b[i + 7] = 2;
-                    case "zero" -> b[i + 7] = 0;
-                    default -> b[i + 14] = '?';
+                    case "two":
+                        b[i + 7] = 2;
+                        break;
+                    case "zero":
+                        b[i + 7] = 0;
+                        break;
+                    default:
+                        b[i + 14] = '?';
                 }
                 return;
             }

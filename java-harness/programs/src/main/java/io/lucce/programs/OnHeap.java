@@ -60,10 +60,11 @@ public final class OnHeap {
     public static void main(String[] args) throws Exception {
         com.sun.management.ThreadMXBean threads =
                 (com.sun.management.ThreadMXBean) ManagementFactory.getThreadMXBean();
+        long thread = Thread.currentThread().getId();
         double sum = warmUp();
-        long before = threads.getCurrentThreadAllocatedBytes();
+        long before = threads.getThreadAllocatedBytes(thread);
         sum += measured();
-        long bytes = threads.getCurrentThreadAllocatedBytes() - before;
+        long bytes = threads.getThreadAllocatedBytes(thread) - before;
         System.out.println("kept " + TIMES / STEP + " allocated " + bytes + (sum == 0 ? "!" : ""));
     }
 }

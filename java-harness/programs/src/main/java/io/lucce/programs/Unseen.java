@@ -1,5 +1,8 @@
 package io.lucce.programs;
 
+import java.lang.invoke.MethodHandle;
+import java.lang.invoke.MethodHandles;
+import java.lang.invoke.MethodType;
 import java.lang.reflect.Array;
 import java.lang.reflect.Constructor;
 import java.util.Map;
@@ -56,20 +59,28 @@ public final class Unseen implements Cloneable {
         return constructor.newInstance();
     }
 
+    /** The JDK's own code for handles makes the object. */
+    private static Object handled(MethodHandle constructor) throws Throwable {
+        note(Unseen.class, line() + 1);
+        return (Unseen) constructor.invokeExact();
+    }
+
     private static Object natively() {
         note(byte[].class, line() + 1);
         return NativeLibrary.allocate(99);
     }
 
-    public static void main(String[] args) throws Exception {
+    public static void main(String[] args) throws Throwable {
         NativeLibrary.load();
         Constructor<Unseen> constructor = Unseen.class.getConstructor();
+        MethodHandle handle = MethodHandles.lookup().findConstructor(Unseen.class, MethodType.methodType(void.class));
         Object last = null;
         for (int round = 0; round < ROUNDS; round++) {
             last = cloned(round % 30);
             last = reflected();
             last = dimensions();
             last = constructed(constructor);
+            last = handled(handle);
             last = natively();
         }
         Check.equal(byte[].class, last.getClass());

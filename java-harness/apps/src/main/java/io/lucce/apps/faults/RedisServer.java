@@ -58,17 +58,24 @@ final class RedisServer {
             DataInputStream in = new DataInputStream(new BufferedInputStream(client.getInputStream()));
             OutputStream out = client.getOutputStream();
             for (String command = readCommand(in); command != null; command = readCommand(in)) {
-                String answer = switch (command) {
-                    case "GET" -> "$4\r\npart\r\n";
-                    // Clients then use the older protocol.
-                    case "HELLO" -> "-ERR unknown command\r\n";
-                    default -> "+OK\r\n";
-                };
+                String answer = answerTo(command);
                 out.write(answer.getBytes(StandardCharsets.US_ASCII));
                 out.flush();
             }
         } catch (IOException gone) {
             // The client has closed its connection.
+        }
+    }
+
+    private static String answerTo(String command) {
+        switch (command) {
+            case "GET":
+                return "$4\r\npart\r\n";
+            // Clients then use the older protocol.
+            case "HELLO":
+                return "-ERR unknown command\r\n";
+            default:
+                return "+OK\r\n";
         }
     }
 

@@ -187,8 +187,10 @@ public final class Pools {
         byte[] body = new byte[1 << 20];
         server.createContext("/", exchange -> {
             exchange.sendResponseHeaders(200, body.length);
-            try (exchange) {
+            try {
                 exchange.getResponseBody().write(body);
+            } finally {
+                exchange.close();
             }
         });
         server.setExecutor(task -> {
