@@ -125,6 +125,10 @@ fn process_1_runs_where_it_cannot_write(setup: &Setup, jdk: &Jdk) -> Checked {
     image.remove()
 }
 
+/// Images with glibc that recipes name. `eclipse-temurin:VERSION-jre` is based on Ubuntu, and the same with `-alpine` on Alpine, which
+/// has musl.
+const WITH_GLIBC: [&str; 2] = ["debian:stable-slim", "eclipse-temurin:21-jre"];
+
 /// The recipe of docs/guide/live-jvms.md, as it stands there: the init container's command, then the program's container with its
 /// variable, under a limit of memory.
 fn recipe(setup: &Setup, jdk: &Jdk) -> Checked {
@@ -182,6 +186,11 @@ fn recipe(setup: &Setup, jdk: &Jdk) -> Checked {
 /// The command of the init container, and the program's variable.
 fn document() -> Result<(Vec<String>, String), String> {
     let document = include_str!("../../docs/guide/live-jvms.md");
+    let images = document
+        .lines()
+        .filter_map(|line| line.strip_prefix("FROM "));
+    let images: Vec<&str> = images.collect();
+    ensure(images == WITH_GLIBC, || format!("images {images:?}"))?;
     let of = |key: &str| {
         let mut lines = document.lines();
         let value = lines.find_map(|line| line.trim_start().strip_prefix(key));

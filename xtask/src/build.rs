@@ -90,17 +90,17 @@ pub fn with_jdk(command: &mut Command) -> &mut Command {
 }
 
 /// The programs for JDK 21 and later. Maven leaves them out where no JDK 25 compiles; Eclipse's
-/// compiler, which the applications bring along, makes them from the run-time image then.
+/// compiler, which the applications bring along, makes them from the run-time image then. It writes them into `classes`: a folder
+/// of the caller's own, since checks run side by side.
 ///
 /// # Errors
 /// They cannot be compiled.
-pub fn programs_21(new: &Jdk) -> Result<PathBuf, String> {
+pub fn programs_21(new: &Jdk, classes: PathBuf) -> Result<PathBuf, String> {
     let module = paths::harness().join("programs-21");
     let jar = module.join("target/programs-21.jar");
     if jar.exists() {
         return Ok(jar);
     }
-    let classes = paths::target().join("programs-21");
     let old = jdk::runner()?;
     let programs = paths::harness().join("programs/target/programs.jar");
     let mut ecj = old.java();

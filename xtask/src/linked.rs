@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::Path;
 
+use crate::systems::CLibrary;
+
 /// Something of others, with the licence that it has.
 pub struct Part {
     pub name: &'static str,
@@ -14,11 +16,13 @@ pub struct Part {
     pub copyrights: &'static [&'static str],
     /// Whether it comes with the compiler, in the compiler's version.
     pub of_the_compiler: bool,
+    /// The C library with which it is linked; None: with each.
+    pub c_library: Option<CLibrary>,
 }
 
 const RUST: &str = "Copyright The Rust Project Developers (see https://thanks.rust-lang.org)";
 
-pub const PARTS: [Part; 14] = [
+pub const PARTS: [Part; 15] = [
     Part {
         name: "Rust's standard library",
         licence: "(MIT OR Apache-2.0) AND Unicode-3.0",
@@ -31,6 +35,7 @@ pub const PARTS: [Part; 14] = [
             "Copyright 1991-2024 Unicode, Inc",
         ],
         of_the_compiler: true,
+        c_library: None,
     },
     of_rust(
         "addr2line",
@@ -109,6 +114,7 @@ pub const PARTS: [Part; 14] = [
         repository: "https://github.com/llvm/llvm-project",
         copyrights: &["Copyright (c) 2009-2019 by the contributors listed in CREDITS.TXT"],
         of_the_compiler: false,
+        c_library: None,
     },
     // How a program starts, and those functions that glibc links into each program (`stat` and its like).
     Part {
@@ -118,6 +124,16 @@ pub const PARTS: [Part; 14] = [
         repository: "https://sourceware.org/git/glibc.git",
         copyrights: &["Copyright (C) Free Software Foundation, Inc."],
         of_the_compiler: false,
+        c_library: Some(CLibrary::Glibc),
+    },
+    Part {
+        name: "musl's start files",
+        licence: "MIT",
+        permission: None,
+        repository: "https://git.musl-libc.org/cgit/musl",
+        copyrights: &["Copyright (c) 2005-2020 Rich Felker, et al."],
+        of_the_compiler: false,
+        c_library: Some(CLibrary::Musl),
     },
 ];
 
@@ -135,6 +151,7 @@ const fn of_rust(
         repository,
         copyrights,
         of_the_compiler: true,
+        c_library: None,
     }
 }
 

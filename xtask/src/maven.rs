@@ -12,6 +12,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::systems::CLibrary;
 use crate::{Outcome, build, jdk, paths, systems, tools};
 
 /// Folders of `java-harness/artifacts`: each is an artifact.
@@ -219,10 +220,10 @@ fn entries(jar: &Path) -> Result<Vec<String>, String> {
 /// Of `lucce-VERSION-linux-NAME`.
 fn platform(archive: &Path) -> Result<String, String> {
     let name = archive.file_name().unwrap_or_default().to_string_lossy();
-    let found = systems::ALL.map(|system| format!("linux-{}", system.name));
-    let mut found = found
-        .into_iter()
-        .filter(|platform| name.ends_with(&format!("-{platform}")));
+    let with_jvm = systems::ALL.into_iter();
+    let with_jvm = with_jvm.filter(|system| system.c_library == CLibrary::Glibc);
+    let platforms = with_jvm.map(|system| format!("linux-{}", system.name));
+    let mut found = platforms.filter(|platform| name.ends_with(&format!("-{platform}")));
     found
         .next()
         .ok_or_else(|| format!("{}: no archive of `dist`", archive.display()))

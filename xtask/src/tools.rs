@@ -25,11 +25,19 @@ pub fn run(command: &mut Command) -> Outcome {
 /// # Errors
 /// It cannot be started, or says that it failed.
 pub fn run_quietly(command: &mut Command) -> Outcome {
+    output_quietly(command).map(|_| ())
+}
+
+/// Runs a command for its output; its messages matter only if it fails.
+///
+/// # Errors
+/// It cannot be started, or says that it failed.
+pub fn output_quietly(command: &mut Command) -> Result<Vec<u8>, String> {
     let name = command.get_program().to_string_lossy().into_owned();
     let output = command.stdin(Stdio::null()).output();
     let output = output.map_err(|e| format!("cannot start {name}: {e}"))?;
     if output.status.success() {
-        return Ok(());
+        return Ok(output.stdout);
     }
     let said = [output.stdout, output.stderr].concat();
     let status = output.status;

@@ -1,7 +1,10 @@
 //! `lucce init`: writes the lines that a project needs for tests and builds with lucce.
 
+mod gradle_files;
+mod pom_file;
+
 use std::fs::{self, OpenOptions};
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
@@ -12,20 +15,26 @@ use super::agent_path::agent_beside;
 use super::output::lock_stdout;
 use super::{CommandError, CommandStatus, prefix_path, print_diagnostic};
 
-/// Write the lines that a project needs: repository, test dependency and agent for Maven or Gradle, or a job that fails if the
-/// program allocates more.
+use gradle_files::{ScriptLanguage, quote_groovy};
+
+/// Write the lines that a project needs: lucce's plugin; repository, test dependency and agent for Maven or Gradle; or a job that
+/// fails if the program allocates more.
 ///
-/// Maven's lines are printed; the others are new files in this folder. Existing files stay as they are. Standard error says what
-/// is left to do by hand.
+/// Without SYSTEM, the plugin is put into pom.xml, build.gradle or build.gradle.kts of this folder, and the repository into
+/// Gradle's settings.
+///
+/// With SYSTEM, Maven's lines are printed; the others are new files in this folder. Existing files stay as they are. Standard error
+/// says what is left to do by hand.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
+  lucce init
   lucce init maven --repository file:///opt/lucce/repository
   lucce init gradle
   lucce init github")]
 pub struct InitArgs {
-    /// The build or CI system
+    /// The build or CI system [default: the plugin for the build files in this folder]
     #[arg(value_name = "SYSTEM", value_enum)]
-    system: BuildSystem,
+    system: Option<BuildSystem>,
     /// Repository with lucce's artifacts (`cargo xtask maven` makes one) [default: those of the project]
     #[arg(long, value_name = "URL")]
     repository: Option<String>,
@@ -49,12 +58,16 @@ struct ProjectFile {
 }
 
 pub fn run(args: &InitArgs) -> Result<CommandStatus, CommandError> {
-    if args.repository.is_some() && args.system == BuildSystem::Github {
+    let Some(system) = args.system else {
+        add_plugins(args.repository.as_deref())?;
+        return Ok(CommandStatus::Fine);
+    };
+    if args.repository.is_some() && system == BuildSystem::Github {
         let text =
             "--repository is for Maven and Gradle: the job takes the command from an archive";
         return Err(CommandError::Usage(text.into()));
     }
-    match args.system {
+    match system {
         BuildSystem::Maven => {
             let repository = args.repository.as_deref().map(escape_html);
             let repositories = repository.map_or_else(String::new, |url| {
@@ -116,6 +129,79 @@ pub fn run(args: &InitArgs) -> Result<CommandStatus, CommandError> {
     Ok(CommandStatus::Fine)
 }
 
+/// A file of the project with its new text.
+struct ChangedFile {
+    path: &'static str,
+    text: String,
+}
+
+/// Puts the plugin into the build files of this folder. Changes all of them or none.
+fn add_plugins(repository: Option<&str>) -> Result<(), CommandError> {
+    let (mut files, mut steps) = (Vec::new(), Vec::new());
+    if let Some(pom) = read_project_file("pom.xml")? {
+        let changed = pom_file::add_plugin(&pom, repository)
+            .map_err(|reason| CommandError::Usage(format!("pom.xml {reason}")))?;
+        files.push(ChangedFile {
+            path: "pom.xml",
+            text: changed.text,
+        });
+        if changed.has_own_arguments {
+            steps.push("in pom.xml, write @{argLine} into the argLine of the tests".to_owned());
+        }
+        steps.push("run: mvn verify; a later build compares with this version's log by -Dlucce.baseVersion".to_owned());
+    }
+    for language in ScriptLanguage::ALL {
+        let path = language.build_script();
+        if let Some(script) = read_project_file(path)? {
+            let text = gradle_files::add_plugin(&script, language)
+                .map_err(|reason| CommandError::Usage(format!("{path} {reason}")))?;
+            files.push(ChangedFile { path, text });
+            if let Some(url) = repository {
+                match change_settings(language, url)? {
+                    Some(settings) => files.push(settings),
+                    None => steps.push(format!(
+                        "in {}, add to the repositories of pluginManagement: {}",
+                        language.settings_script(),
+                        language.repository_line(url)
+                    )),
+                }
+            }
+            steps.push("run: gradle check; a later build compares with this version's log by -Plucce.baseVersion".to_owned());
+        }
+    }
+    if files.is_empty() {
+        let text = "there is no pom.xml, build.gradle or build.gradle.kts in this folder";
+        return Err(CommandError::Usage(text.into()));
+    }
+    for file in &files {
+        fs::write(file.path, &file.text)
+            .map_err(|error| CommandError::Usage(prefix_path(Path::new(file.path), error)))?;
+        print_diagnostic(format_args!("wrote {}", file.path));
+    }
+    print_steps(&steps.iter().map(String::as_str).collect::<Vec<_>>());
+    Ok(())
+}
+
+/// The settings script with the repository; None: it must be changed by hand.
+fn change_settings(
+    language: ScriptLanguage,
+    url: &str,
+) -> Result<Option<ChangedFile>, CommandError> {
+    let path = language.settings_script();
+    let settings = read_project_file(path)?.unwrap_or_default();
+    let text = gradle_files::add_repository(&settings, language, url);
+    Ok(text.map(|text| ChangedFile { path, text }))
+}
+
+/// The text of a file in this folder; None: there is none.
+fn read_project_file(name: &str) -> Result<Option<String>, CommandError> {
+    match fs::read_to_string(name) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(CommandError::Usage(prefix_path(Path::new(name), error))),
+    }
+}
+
 fn fill_template(template: &str, agent: &str, repositories: &str) -> String {
     template
         .replace("VERSION", env!("CARGO_PKG_VERSION"))
@@ -165,9 +251,4 @@ fn print_steps(steps: &[&str]) {
     for (number, step) in steps.iter().enumerate() {
         print_diagnostic(format_args!("to do by hand, {}: {step}", number + 1));
     }
-}
-
-/// The text as a literal of Groovy.
-fn quote_groovy(text: &str) -> String {
-    format!("'{}'", text.replace('\\', "\\\\").replace('\'', "\\'"))
 }

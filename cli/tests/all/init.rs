@@ -100,3 +100,91 @@ fn files_of_the_project_are_new() {
     let output = init(dir.path(), &["github", "--repository", "x"]);
     assert_eq!(output.status.code(), Some(2));
 }
+
+const POM: &str = "<project>
+  <build>
+    <plugins>
+    </plugins>
+  </build>
+</project>
+";
+
+/// What the plugin's page in docs/guide/compare-and-ci.md says, with the repository.
+#[test]
+fn plugins_are_put_into_build_files() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name);
+    let read = |name: &str| fs::read_to_string(path(name)).unwrap();
+    let output = init(dir.path(), &[]);
+    assert_eq!(output.status.code(), Some(2));
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("no pom.xml"), "{said}");
+    let files = [
+        ("pom.xml", POM),
+        ("build.gradle", "plugins {\n    id 'java'\n}\n"),
+        ("build.gradle.kts", "plugins {\n    java\n}\n"),
+        ("settings.gradle", "pluginManagement {\n}\n"),
+    ];
+    for (name, text) in files {
+        fs::write(path(name), text).unwrap();
+    }
+    let output = init(dir.path(), &["--repository", "file:///r"]);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert!(output.stdout.is_empty());
+    let version = env!("CARGO_PKG_VERSION");
+    let expected = format!(
+        "<project>
+  <build>
+    <plugins>
+      <plugin>
+        <groupId>io.lucce</groupId>
+        <artifactId>lucce-maven-plugin</artifactId>
+        <version>{version}</version>
+        <executions>
+          <execution>
+            <goals>
+              <goal>prepare-agent</goal>
+              <goal>gate</goal>
+            </goals>
+          </execution>
+        </executions>
+      </plugin>
+    </plugins>
+  </build>
+  <pluginRepositories>
+    <pluginRepository>
+      <id>lucce</id>
+      <url>file:///r</url>
+    </pluginRepository>
+  </pluginRepositories>
+</project>
+"
+    );
+    assert_eq!(read("pom.xml"), expected);
+    assert_eq!(
+        read("build.gradle"),
+        format!("plugins {{\n    id 'io.lucce' version '{version}'\n    id 'java'\n}}\n")
+    );
+    assert_eq!(
+        read("build.gradle.kts"),
+        format!("plugins {{\n    id(\"io.lucce\") version \"{version}\"\n    java\n}}\n")
+    );
+    // A block that is there is the user's to change; a missing file is made.
+    assert_eq!(read("settings.gradle"), "pluginManagement {\n}\n");
+    assert!(
+        said.contains("in settings.gradle, add to the repositories of pluginManagement: maven { url 'file:///r' }"),
+        "{said}"
+    );
+    assert!(read("settings.gradle.kts").starts_with("pluginManagement {\n    repositories {\n"));
+    // One file that cannot be changed: none is.
+    fs::write(path("pom.xml"), POM).unwrap();
+    let output = init(dir.path(), &[]);
+    assert_eq!(output.status.code(), Some(2));
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        said.contains("build.gradle has the plugin io.lucce already"),
+        "{said}"
+    );
+    assert_eq!(read("pom.xml"), POM);
+}

@@ -53,7 +53,13 @@ fn fill(dist: &Dist, built: &Path, stage: &Path) -> Outcome {
     let program = stage.join(PROGRAM);
     let made = linked::Made::read(&program)?;
     let packages = dependencies::shipped_fleet()?;
-    let sbom = sbom::text(NAME, dist.version, &packages, &made)?;
+    let sbom = sbom::text(
+        NAME,
+        dist.version,
+        &packages,
+        &made,
+        dist.tools.system.c_library,
+    )?;
     fs::write(stage.join(SBOM), sbom).map_err(|e| e.to_string())?;
     let notice = dependencies::fleet_notice(&packages)?;
     fs::write(stage.join("NOTICE"), notice).map_err(|e| e.to_string())?;

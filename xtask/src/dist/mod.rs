@@ -1,18 +1,20 @@
 //! `dist`: what users install, in `target/dist`, for each system.
 //!
 //! ```text
-//! lucce-VERSION-linux-{x64,arm64}.tar.gz     bin/lucce  lib/liblucce.so  include/lucce.h  java/lucce-{api,junit,…}-VERSION.jar
+//! lucce-VERSION-linux-{x64,arm64,x64-musl}.tar.gz
+//!                                            bin/lucce  lib/liblucce.so  include/lucce.h  java/lucce-{api,junit,…}-VERSION.jar
 //!                                            share/man/man1/*.1  share/bash-completion/…  share/zsh/…  share/fish/…
 //!                                            share/doc/lucce/…
 //!                                            LICENSE  NOTICE  README.md  sbom.cdx.json
-//! lucce-VERSION-linux-{x64,arm64}-debug.tar.gz        debug information, found by debuggers when it lies beside
+//! lucce-VERSION-linux-{x64,arm64,x64-musl}-debug.tar.gz        debug information, found by debuggers when it lies beside
 //! lucce_VERSION_{amd64,arm64}.deb
 //! lucce-fleet-VERSION-linux-{x64,arm64}.tar.gz    bin/lucce-fleet  docs/guide/fleet.md  LICENSE  NOTICE  sbom.cdx.json
 //! lucce-fleet_VERSION_{amd64,arm64}.deb
 //! SHA256SUMS
 //! ```
 //! Archives of equal files have equal bytes: times are that of the last commit, names are sorted. Compilers are told to
-//! name no folder of this machine in what they make. What is built runs with glibc 2.17 and later.
+//! name no folder of this machine in what they make. What is built runs with glibc 2.17 and later, or with musl (`x64-musl`). For
+//! musl there is no JVM to try the agent with: a C program loads it.
 
 mod archive;
 mod documents;
@@ -26,7 +28,7 @@ use std::path::{Path, PathBuf};
 
 use crate::shipped::FLOOR;
 use crate::shipped::glibc::{self, Glibc};
-use crate::systems::{BuildSources, System, Tools};
+use crate::systems::{BuildSources, CLibrary, System, Tools};
 use crate::{Outcome, build, dependencies, linked, paths, tools};
 
 /// What programs and their tests put on the class path: folders of `java-harness/artifacts`, and how a jar's name ends.
@@ -92,9 +94,12 @@ pub fn make(systems: &[System], products: &[DistProduct]) -> Outcome {
             to: to.clone(),
         };
         for product in products {
-            match product {
-                DistProduct::Lucce => dist.make()?,
-                DistProduct::Fleet => fleet::make(&dist)?,
+            match (product, system.c_library) {
+                (DistProduct::Lucce, _) => dist.make()?,
+                (DistProduct::Fleet, CLibrary::Glibc) => fleet::make(&dist)?,
+                (DistProduct::Fleet, CLibrary::Musl) => {
+                    println!("not made: lucce-fleet for {}", system.name);
+                }
             }
         }
     }
@@ -109,20 +114,32 @@ impl Dist {
         let name = self.name();
         let stage = self.stage(&name, &built)?;
         let debug = self.split(&name, &stage)?;
-        let newest = wanted_glibc(&stage, &["bin/lucce", "lib/liblucce.so"])?;
-        let package = package(self.version, self.tools.system.debian, newest);
-        let files = installed_files(&stage, self.version);
         archive::tar(&self.to, &name, &self.epoch)?;
         archive::tar(&self.to, &debug, &self.epoch)?;
-        archive::deb(&self.to, &files, &package, &self.epoch)?;
-        tried::archive(&self.to, &name, &self.tools)?;
-        tried::deb(&self.to, &package.file(), &self.tools)?;
-        println!("{name}: the archive and the package run where there is nothing but a JDK");
-        self.print_sizes(&[&format!("{name}.tar.gz"), &package.file()])?;
+        self.print_sizes(&[&format!("{name}.tar.gz")])?;
+        match self.tools.system.c_library {
+            CLibrary::Glibc => self.make_deb(&name, &stage)?,
+            CLibrary::Musl => {
+                tried::musl_archive(&self.to, &name, &self.tools)?;
+                println!("{name}: a program of musl loads the agent; not tried with a JVM");
+            }
+        }
         for folder in [&name, &debug] {
             fs::remove_dir_all(self.to.join(folder)).map_err(|e| e.to_string())?;
         }
         Ok(())
+    }
+
+    /// The Debian package of the files in `stage`; it and the archive are tried.
+    fn make_deb(&self, name: &str, stage: &Path) -> Outcome {
+        let newest = wanted_glibc(stage, &["bin/lucce", "lib/liblucce.so"])?;
+        let package = package(self.version, self.tools.system.debian, newest);
+        let files = installed_files(stage, self.version);
+        archive::deb(&self.to, &files, &package, &self.epoch)?;
+        tried::archive(&self.to, name, &self.tools)?;
+        tried::deb(&self.to, &package.file(), &self.tools)?;
+        println!("{name}: the archive and the package run where there is nothing but a JDK");
+        self.print_sizes(&[&package.file()])
     }
 
     fn print_sizes(&self, files: &[&str]) -> Outcome {
@@ -166,7 +183,9 @@ impl Dist {
         })?;
         documents::write(&stage)?;
         let made = linked::Made::read(&stage.join("bin/lucce"))?;
-        let sbom = sbom::text("lucce", self.version, &dependencies::shipped()?, &made)?;
+        let packages = dependencies::shipped()?;
+        let library = self.tools.system.c_library;
+        let sbom = sbom::text("lucce", self.version, &packages, &made, library)?;
         fs::write(stage.join(SBOM), sbom).map_err(|e| e.to_string())?;
         Ok(stage)
     }

@@ -6,17 +6,22 @@ use serde_json::{Value, json};
 
 use crate::dependencies::Package;
 use crate::linked::{Made, PARTS, Part};
+use crate::systems::CLibrary;
 
-/// `name`: of the product; `made`: its program, which tells of the compiler.
+/// `name`: of the product; `made`: its program, which tells of the compiler; `c_library`: that it is linked against.
 pub fn text(
     name: &str,
     version: &str,
     packages: &BTreeSet<Package>,
     made: &Made,
+    c_library: CLibrary,
 ) -> Result<String, String> {
     let compiler = made.compiler().ok_or("the command names no compiler")?;
     let packages = packages.iter().map(component);
-    let parts = PARTS.iter().map(|part| linked(part, &compiler, made));
+    let parts = PARTS
+        .iter()
+        .filter(|part| part.c_library.is_none_or(|library| library == c_library));
+    let parts = parts.map(|part| linked(part, &compiler, made));
     let components: Vec<Value> = packages.chain(parts).collect();
     let bom = json!({
         "bomFormat": "CycloneDX",
@@ -91,8 +96,15 @@ mod sbom_tests {
         let told = "rustc version 1.95.0 (59807616e)\0/rust/deps/gimli-0.32.3/src/lib.rs\0";
         std::fs::write(&made, told).unwrap();
         let made = Made::read(made.path()).unwrap();
-        let text = text("lucce", "0.1.0", &BTreeSet::from([package]), &made).unwrap();
-        let bom: Value = serde_json::from_str(&text).unwrap();
+        let packages = BTreeSet::from([package]);
+        let bom = |library| {
+            let text = text("lucce", "0.1.0", &packages, &made, library).unwrap();
+            serde_json::from_str::<Value>(&text).unwrap()
+        };
+        let musl = bom(CLibrary::Musl).to_string();
+        assert!(musl.contains("musl's start files") && !musl.contains("glibc"));
+        let bom = bom(CLibrary::Glibc);
+        assert!(!bom.to_string().contains("musl"));
         let component = &bom["components"][0];
         assert_eq!(component["purl"], "pkg:cargo/serde@1.0.0");
         assert_eq!(component["licenses"][0]["expression"], "MIT OR Apache-2.0");

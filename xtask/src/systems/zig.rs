@@ -33,3 +33,11 @@ pub fn cargo() -> Result<Command, String> {
     cargo.env("PYTHONPATH", folder());
     Ok(cargo)
 }
+
+/// Zig as a C compiler. [`fetched`] has it there.
+pub fn c_compiler() -> Command {
+    let mut compiler = Command::new("python3");
+    compiler.args(["-m", "ziglang", "cc"]);
+    compiler.env("PYTHONPATH", folder());
+    compiler
+}

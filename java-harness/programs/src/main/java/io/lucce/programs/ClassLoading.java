@@ -3,12 +3,17 @@ package io.lucce.programs;
 import io.lucce.CallContext;
 import java.util.function.Supplier;
 
-/** A class loader of the program's own, called by the VM in the middle of a method. */
+/**
+ * A class loader of the program's own, called by the VM in the middle of a method. As many loaders as the property {@code
+ * lucce.loaders} says, and a third of that number of parallel capable ones.
+ */
 public final class ClassLoading {
+    private static final int LOADERS = Integer.getInteger("lucce.loaders", 30);
+
     static Object kept;
 
     public static void main(String[] args) throws Exception {
-        for (int i = 0; i < 30; i++) {
+        for (int i = 0; i < LOADERS; i++) {
             Loader loader = new Loader();
             Class<?> body = loader.loadClass(Body.class.getName());
             Fresh.call(body, "run");
@@ -21,7 +26,7 @@ public final class ClassLoading {
 
     /** Parallel capable loaders take no lock around the upcall. */
     static void parallelCapable() throws Exception {
-        for (int i = 0; i < 10; i++) {
+        for (int i = 0; i < LOADERS / 3; i++) {
             Fresh.call(new ParallelLoader().loadClass(Body.class.getName()), "run");
             Check.that(CallContext.current(), new Throwable());
         }

@@ -24,17 +24,22 @@ public class LucceGate extends DefaultTask {
     private File reports;
     private File logs;
     private File baseLog;
+    private FileCollection testClasses;
     private FileCollection base;
 
     /** Creates the task; the plugin sets what it works on. */
     public LucceGate() {}
 
-    /** {@code logs}: of the tests; {@code baseLog}: the file that the log of this build is copied to. */
-    void configure(LucceExtension extension, File reports, File logs, File baseLog) {
+    /**
+     * {@code logs}: of the tests; {@code baseLog}: the file that the log of this build is copied to; {@code testClasses}: folders
+     * of compiled tests.
+     */
+    void configure(LucceExtension extension, File reports, File logs, File baseLog, FileCollection testClasses) {
         this.extension = extension;
         this.reports = reports;
         this.logs = logs;
         this.baseLog = baseLog;
+        this.testClasses = testClasses;
     }
 
     /** The base, one file; null: none. */
@@ -42,25 +47,31 @@ public class LucceGate extends DefaultTask {
         this.base = base;
     }
 
-    /** Judges the log. */
+    /** Judges the log. Without tests there is none, and no base is looked for: such a project has published none. */
     @TaskAction
     public void judge() {
-        if (base != null && base.getSingleFile().equals(baseLog)) {
-            throw new GradleException("lucce: " + baseLog + " is overwritten by this build: copy it, and name the copy as the base");
-        }
         try {
-            Files.deleteIfExists(baseLog.toPath());
             Optional<Path> log = new TestLogs(logs.toPath()).findLog();
             if (log.isPresent()) {
+                keepBase();
+                Files.deleteIfExists(baseLog.toPath());
                 judge(log.get());
                 Files.copy(log.get(), baseLog.toPath(), StandardCopyOption.REPLACE_EXISTING);
-            } else if (base != null) {
+            } else if (base != null && TestLogs.hasClasses(testClasses)) {
                 throw new GradleException("lucce: no log in " + logs + ": no test ran under the agent");
             } else {
+                Files.deleteIfExists(baseLog.toPath());
                 getLogger().lifecycle("lucce: no test ran under the agent");
             }
         } catch (IOException | UnsupportedOperationException e) {
             throw new GradleException("lucce: " + e.getMessage(), e);
+        }
+    }
+
+    /** Refuses a base that this build overwrites. */
+    private void keepBase() {
+        if (base != null && base.getSingleFile().equals(baseLog)) {
+            throw new GradleException("lucce: " + baseLog + " is overwritten by this build: copy it, and name the copy as the base");
         }
     }
 

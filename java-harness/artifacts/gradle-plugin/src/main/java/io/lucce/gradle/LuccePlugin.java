@@ -51,7 +51,7 @@ public class LuccePlugin implements Plugin<Project> {
         test.getInputs().property("lucce", recording.describe());
         test.getOutputs().dir(logs);
         test.doFirst(recording);
-        gate.configure(extension, reports, logs, log);
+        gate.configure(extension, reports, logs, log, test.getTestClassesDirs());
         gate.compareWith(findBase(project, extension));
         if (project.getPluginManager().hasPlugin("maven-publish")) {
             addPublication(project, gate, log);

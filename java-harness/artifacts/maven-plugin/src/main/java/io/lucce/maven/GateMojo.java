@@ -114,8 +114,8 @@ public class GateMojo extends AbstractMojo {
     /** The log of the one JVM that has run tests; null: there is none, and no base is named or the project has no tests. */
     private Path findLog() throws IOException, MojoExecutionException {
         Path log = new TestLogs(logs.toPath()).findLog().orElse(null);
-        boolean hasTests = new File(project.getBuild().getTestOutputDirectory()).isDirectory();
-        if (log == null && hasTests && (baseVersion != null || baseFile != null)) {
+        boolean hasBase = baseVersion != null || baseFile != null;
+        if (log == null && hasBase && TestLogs.hasClasses(List.of(new File(project.getBuild().getTestOutputDirectory())))) {
             throw new MojoExecutionException("lucce: no log in " + logs
                 + ": run the tests after lucce:prepare-agent, and write @{argLine} into an argLine of the project's own");
         }

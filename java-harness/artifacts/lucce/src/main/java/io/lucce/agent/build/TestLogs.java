@@ -1,5 +1,6 @@
 package io.lucce.agent.build;
 
+import java.io.File;
 import java.io.IOException;
 import java.nio.file.DirectoryStream;
 import java.nio.file.Files;
@@ -7,6 +8,7 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
+import java.util.stream.Stream;
 
 /** The folder with the logs of a build's tests, one log for each JVM. */
 public final class TestLogs {
@@ -66,6 +68,26 @@ public final class TestLogs {
                 + "another JVM than Surefire: let lucce.propertyName name a property that the argLine of one of them has");
         }
         return logs.stream().findFirst();
+    }
+
+    /**
+     * Tells whether a project has compiled tests. If it has none, no JVM can have recorded, and there is nothing to judge.
+     *
+     * @param folders folders of compiled tests; they need not exist
+     * @return whether one of them has a class file, at any depth
+     * @throws IOException if a folder cannot be read
+     */
+    public static boolean hasClasses(Iterable<File> folders) throws IOException {
+        for (File folder : folders) {
+            if (folder.isDirectory()) {
+                try (Stream<Path> files = Files.walk(folder.toPath())) {
+                    if (files.anyMatch(file -> file.toString().endsWith(".class"))) {
+                        return true;
+                    }
+                }
+            }
+        }
+        return false;
     }
 
     private List<Path> listLogs() throws IOException {

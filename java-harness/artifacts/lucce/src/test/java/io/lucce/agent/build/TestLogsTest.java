@@ -1,8 +1,11 @@
 package io.lucce.agent.build;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.io.File;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -41,6 +44,18 @@ class TestLogsTest {
         assertThrows(IOException.class, logs::findLog);
         logs.clear();
         assertEquals(List.of(other), Files.list(folder).toList());
+    }
+
+    @Test
+    void onlyClassFilesAreTests() throws IOException {
+        File missing = home.resolve("missing").toFile();
+        File resources = Files.createDirectories(home.resolve("resources")).toFile();
+        Files.createFile(home.resolve("resources/settings.xml"));
+        assertFalse(TestLogs.hasClasses(List.of()));
+        assertFalse(TestLogs.hasClasses(List.of(missing, resources)));
+        Path deep = Files.createDirectories(home.resolve("classes/com/acme"));
+        Files.createFile(deep.resolve("AppTest.class"));
+        assertTrue(TestLogs.hasClasses(List.of(missing, resources, home.resolve("classes").toFile())));
     }
 
     @Test
