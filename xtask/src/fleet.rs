@@ -1,4 +1,5 @@
-//! `fleet`: the crate `fleet/`, a workspace of its own; and `fleet-tests`: real runs in a dataset, asked by three engines.
+//! `fleet`: the crate `fleet/`, a workspace of its own; and `fleet-tests`: real runs in a dataset, asked by three engines, in a folder
+//! and on an S3 server.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -9,11 +10,14 @@ use serde_json::{Value, json};
 
 use crate::formats::consumers;
 use crate::jdk::{self, Jdk};
+use crate::store_server::StoreServer;
 use crate::workspace_compiler::clippy_driver;
 use crate::{Outcome, paths, tools};
 
 /// What reads the dataset beside DataFusion, and what that needs.
 const PACKAGES: [&str; 3] = ["duckdb==2.0.0", "pyspark==4.3.0", "py4j==0.10.9.9"];
+/// DuckDB's access to S3, and the last DuckDB that there is one for.
+const DUCKDB_ON_S3: [&str; 2] = ["duckdb==1.5.5", "duckdb-extension-httpfs==1.5.5"];
 /// Engines that answer the same questions.
 pub const ENGINES: [&str; 2] = ["duckdb", "spark"];
 /// Of runs of one program, to see whether their contexts have the same ids.
@@ -38,7 +42,8 @@ const STORE_TESTS: [&str; 8] = [
 pub fn check() -> Outcome {
     tools::run(cargo().args(["fmt", "--check"]))?;
     tools::run(checked_cargo()?.args(["test", "--locked", "--no-fail-fast"]))?;
-    tools::run(&mut store_tests()?)
+    let server = StoreServer::start()?;
+    tools::run(store_tests()?.envs(server.environment()))
 }
 
 /// The tests of datasets that depend on the store, on a server of S3.
@@ -47,25 +52,7 @@ fn store_tests() -> Result<Command, String> {
     test.args(["test", "--locked", "--test", "all", "--"])
         .args(STORE_TESTS)
         .arg("--include-ignored");
-    let mut served = Command::new("python3");
-    served
-        .arg("-B")
-        .arg(paths::root().join("fleet/tests/stores/serve.py"))
-        .arg("gofakes3")
-        .arg(consumers::go("gofakes3")?)
-        .arg("--")
-        .arg(test.get_program())
-        .args(test.get_args());
-    if let Some(folder) = test.get_current_dir() {
-        served.current_dir(folder);
-    }
-    for (name, value) in test.get_envs() {
-        match value {
-            Some(value) => served.env(name, value),
-            None => served.env_remove(name),
-        };
-    }
-    Ok(served)
+    Ok(test)
 }
 
 /// Cargo for the crate, with Clippy in place of the compiler.
@@ -96,6 +83,8 @@ pub fn released() -> PathBuf {
     paths::target().join("fleet/release/lucce-fleet")
 }
 
+/// The engines' answers are compared for a dataset in a folder, and for the same runs on an S3 server.
+///
 /// # Errors
 /// An engine answers otherwise than DataFusion, or runs of one program have other contexts.
 pub fn tests(engines: &[String]) -> Outcome {
@@ -103,24 +92,35 @@ pub fn tests(engines: &[String]) -> Outcome {
     let folder = paths::target().join("fleet-tests");
     let _ = fs::remove_dir_all(&folder);
     fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
-    let dataset = dataset(&folder)?;
+    let runs = record_runs(&folder)?;
+    let dataset = folder.join("dataset");
+    add_runs(&dataset, &runs, None)?;
     equal(&dataset)?;
     pushed(&folder)?;
     let questions = questions_of(&folder)?;
-    tools::run(&mut comparison(
-        command(),
-        &dataset,
-        (&questions, engines),
-        &folder,
-    )?)
+    let compare = |dataset: &Path, server: Option<&StoreServer>| {
+        let place = (dataset, server);
+        tools::run(&mut comparison(
+            command(),
+            place,
+            (&questions, engines),
+            &folder,
+        )?)
+    };
+    compare(&dataset, None)?;
+    let server = StoreServer::start()?;
+    let dataset = PathBuf::from(server.url());
+    add_runs(&dataset, &runs, Some(&server))?;
+    compare(&dataset, Some(&server))
 }
 
 /// What engines take for questions of a dataset, line by line as they answer; DataFusion's answers come from the command that is measured.
+/// A dataset on a store has its server.
 ///
 /// # Errors
 /// An engine answers otherwise than DataFusion, or those of `each`.
 pub fn compared(
-    dataset: &Path,
+    place: (&Path, Option<&StoreServer>),
     questions: &[Value],
     engines: &[String],
     folder: &Path,
@@ -128,7 +128,7 @@ pub fn compared(
 ) -> Outcome {
     let questions = questions.into();
     let asked = (&questions, engines);
-    let mut comparison = comparison(released(), dataset, asked, folder)?;
+    let mut comparison = comparison(released(), place, asked, folder)?;
     comparison.stdin(Stdio::null()).stdout(Stdio::piped());
     let failed = |e: std::io::Error| format!("the comparison of engines: {e}");
     let mut child = comparison.spawn().map_err(failed)?;
@@ -147,14 +147,19 @@ pub fn compared(
 /// Asks engines, by their names, and compares their answers.
 fn comparison<E: AsRef<str>>(
     fleet: PathBuf,
-    dataset: &Path,
+    (dataset, server): (&Path, Option<&StoreServer>),
     (questions, engines): (&Value, &[E]),
     folder: &Path,
 ) -> Result<Command, String> {
     let file = folder.join("questions.json");
     let text = questions.to_string();
     fs::write(&file, text).map_err(|e| format!("{}: {e}", file.display()))?;
-    let mut python = python()?;
+    let mut python = python(server.is_some())?;
+    if let Some(server) = server {
+        python.envs(server.environment());
+        let jars = consumers::maven_jars(&sources().join("pom.xml"), "spark-jars")?;
+        python.env("LUCCE_SPARK_JARS", jars);
+    }
     python
         .arg(sources().join("compare.py"))
         .arg(fleet)
@@ -178,51 +183,87 @@ pub fn built() -> Outcome {
     tools::run(checked_cargo()?.args(["build", "--locked"]))
 }
 
-/// `python3` with the engines.
-fn python() -> Result<Command, String> {
+/// `python3` with the engines, and on a store with DuckDB's access to it.
+fn python(on_store: bool) -> Result<Command, String> {
+    let mut paths = vec![python_packages(&PACKAGES)?];
+    let spark = paths[0].join("pyspark");
+    if on_store {
+        paths.insert(0, python_packages(&DUCKDB_ON_S3)?);
+    }
+    let paths = std::env::join_paths(paths).map_err(|e| e.to_string())?;
+    let mut python = Command::new("python3");
+    python
+        .env("PYTHONPATH", paths)
+        .env("SPARK_HOME", spark)
+        .arg("-B");
+    Ok(python)
+}
+
+/// The folder of these packages. Spark has no wheel, so pip builds it.
+fn python_packages(packages: &[&str]) -> Result<PathBuf, String> {
     let site = paths::target()
         .join("fleet-python")
-        .join(PACKAGES.join("+"));
+        .join(packages.join("+"));
     if !site.exists() {
         let staged = site.with_extension("new");
         let mut pip = Command::new("python3");
         pip.args(["-m", "pip", "install", "--quiet", "--no-deps", "--target"]);
-        tools::run_quietly(pip.arg(&staged).args(PACKAGES))?;
+        tools::run_quietly(pip.arg(&staged).args(packages))?;
         fs::rename(&staged, &site).map_err(|e| format!("{}: {e}", site.display()))?;
     }
-    let mut python = Command::new("python3");
-    python
-        .env("PYTHONPATH", &site)
-        .env("SPARK_HOME", site.join("pyspark"))
-        .arg("-B");
-    Ok(python)
+    Ok(site)
 }
 
 fn sources() -> PathBuf {
     paths::root().join("fleet/tests/engines")
 }
 
+/// Logs of one service in one version.
+struct ServiceRuns {
+    service: &'static str,
+    version: &'static str,
+    logs: Vec<PathBuf>,
+}
+
 /// Runs of a program in two versions and on two JDKs, and of one that leaks.
-fn dataset(folder: &Path) -> Result<PathBuf, String> {
-    let dataset = folder.join("dataset");
+fn record_runs(folder: &Path) -> Result<Vec<ServiceRuns>, String> {
     let jdks = jdk::tested()?;
     let (old, new) = (jdks.first().ok_or("no JDK")?, jdks.last().ok_or("no JDK")?);
     compile(folder)?;
+    let runs = |service, version, logs| ServiceRuns {
+        service,
+        version,
+        logs,
+    };
     let before = orders(folder, old, ("before", EQUAL_RUNS), &["200"])?;
     let behind = orders(folder, old, ("behind", 3), &["200", "new"])?;
     let updated = orders(folder, new, ("updated", 3), &["200", "new"])?;
     let leaks = leaks(folder, old)?;
-    for (logs, service, version) in [
-        (&before, "orders", "1.3"),
-        (&behind, "orders", "1.4"),
-        (&updated, "orders", "1.4"),
-        (&vec![leaks], "o'leak; DROP TABLE runs --", "2"),
-    ] {
+    Ok(vec![
+        runs("orders", "1.3", before),
+        runs("orders", "1.4", behind),
+        runs("orders", "1.4", updated),
+        runs("o'leak; DROP TABLE runs --", "2", vec![leaks]),
+    ])
+}
+
+fn add_runs(dataset: &Path, runs: &[ServiceRuns], server: Option<&StoreServer>) -> Outcome {
+    for of in runs {
         let mut add = Command::new(command());
-        add.arg("add").arg(&dataset).args(logs);
-        tools::run(add.args(["--service", service, "--version", version, "--host", "%h"]))?;
+        add.arg("add").arg(dataset).args(&of.logs);
+        if let Some(server) = server {
+            add.envs(server.environment());
+        }
+        tools::run(add.args([
+            "--service",
+            of.service,
+            "--version",
+            of.version,
+            "--host",
+            "%h",
+        ]))?;
     }
-    Ok(dataset)
+    Ok(())
 }
 
 fn api() -> PathBuf {

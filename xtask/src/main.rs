@@ -39,6 +39,7 @@ mod record;
 mod reference;
 mod shipped;
 mod starve;
+mod store_server;
 mod suite;
 mod systems;
 

@@ -179,9 +179,11 @@ impl BucketStore {
 
     async fn upload_parts(&self, staged: &LocalFile, path: &str) -> Result<(), FleetError> {
         let fail = self.for_path(path);
-        let upload = self.objects.put_multipart(&self.object_path(path)?).await;
+        let object = self.object_path(path)?;
+        let upload = self.objects.put_multipart(&object).await;
         let mut upload = WriteMultipart::new_with_chunk_size(upload.map_err(&fail)?, PART_BYTES);
         let mut file = staged.open()?;
+        let mut size = 0;
         loop {
             let mut part = Vec::new();
             let read = (&mut file).take(PART_BYTES as u64).read_to_end(&mut part);
@@ -198,9 +200,17 @@ impl BucketStore {
                 let _ = upload.abort().await;
                 return Err(error);
             }
+            size += part.len() as u64;
             upload.put(part.into());
         }
-        upload.finish().await.map(|_| ()).map_err(&fail)
+        let Err(error) = upload.finish().await else {
+            return Ok(());
+        };
+        // The request that ends an upload is repeated if its answer was lost, and then finds no upload: the object is there.
+        match self.objects.head(&object).await {
+            Ok(there) if there.size == size => Ok(()),
+            _ => Err(fail(error)),
+        }
     }
 
     async fn download(&self, path: &str, mut to: impl Write) -> Result<(), FleetError> {

@@ -4,8 +4,12 @@
 
 QUESTIONS.json is a list of {"name": …, "sql": FILE, "parameters": {…}}. DataFusion's answer, by `lucce-fleet ask` or
 `lucce-fleet query`, is what the others must answer, row by row; it must have rows, but for questions with "empty": true.
+
+DATASET is a folder or s3://…, with the server and the access in AWS_…. Then LUCCE_SPARK_JARS is a folder with the jars of pom.xml, and
+DuckDB's extension httpfs is a package of Python's.
 """
 
+import glob
 import json
 import os
 import subprocess
@@ -25,19 +29,63 @@ def datafusion(fleet, dataset, question):
     return json.loads(said.stdout)
 
 
-def snapshot(fleet, dataset):
-    said = subprocess.run([fleet, "views", "--dataset", dataset], check=True, stdout=subprocess.PIPE)
-    return json.loads(said.stdout)
+def views(fleet, dataset, engine):
+    said = subprocess.run([fleet, "views", "--dataset", dataset, "--for", engine], check=True, stdout=subprocess.PIPE)
+    return said.stdout.decode()
+
+
+def on_store(dataset):
+    return dataset.startswith("s3://")
+
+
+def cpu_seconds():
+    """Of this process, and of all that it has started, with theirs."""
+    ticks, parents = {}, {}
+    for stat in glob.glob("/proc/[0-9]*/stat"):
+        try:
+            with open(stat, encoding="utf-8", errors="replace") as file:
+                process, fields = file.read().rsplit(")", 1)
+        except OSError:
+            # It has ended.
+            continue
+        process, fields = int(process.split()[0]), fields.split()
+        parents[process] = int(fields[1])
+        # User and system, and those of children that have ended.
+        ticks[process] = sum(int(field) for field in fields[11:15])
+    total, started = 0, [os.getpid()]
+    while started:
+        process = started.pop()
+        total += ticks.get(process, 0)
+        started += [child for child, parent in parents.items() if parent == process]
+    return total / os.sysconf("SC_CLK_TCK")
 
 
 class DuckDb:
     def __init__(self, fleet, dataset):
         import duckdb
 
-        self.connection = duckdb.connect()
+        self.connection = duckdb.connect(config={"allow_unsigned_extensions": "true"})
         self.connection.execute("SET threads = 2")
-        said = subprocess.run([fleet, "views", "--dataset", dataset, "--for", "duckdb"], check=True, stdout=subprocess.PIPE)
-        self.connection.execute(said.stdout.decode())
+        if on_store(dataset):
+            self.open_store()
+        self.connection.execute(views(fleet, dataset, "duckdb"))
+
+    def open_store(self):
+        import duckdb_extension_httpfs
+
+        folder = os.path.dirname(duckdb_extension_httpfs.__file__)
+        (extension,) = glob.glob(f"{folder}/extensions/*/httpfs.duckdb_extension")
+        self.connection.execute(f"LOAD '{extension}'")
+        scheme, host = os.environ["AWS_ENDPOINT_URL"].split("://")
+        for name, value in {
+            "s3_endpoint": host,
+            "s3_use_ssl": str(scheme == "https").lower(),
+            "s3_url_style": "path",
+            "s3_access_key_id": os.environ["AWS_ACCESS_KEY_ID"],
+            "s3_secret_access_key": os.environ["AWS_SECRET_ACCESS_KEY"],
+            "s3_region": os.environ["AWS_REGION"],
+        }.items():
+            self.connection.execute(f"SET {name} = '{value}'")
 
     def ask(self, sql, parameters):
         names = ["p_"] + [f"p_{name}" for name in parameters]
@@ -67,11 +115,12 @@ class Spark:
             "spark.sql.session.timeZone": "UTC",
             "spark.sql.catalogImplementation": "in-memory",
             "spark.driver.memory": "1g",
+            **(Spark.store_settings() if on_store(dataset) else {}),
         }.items():
             builder = builder.config(key, value)
         self.session = builder.getOrCreate()
         self.session.sparkContext.setLogLevel("ERROR")
-        state = snapshot(fleet, dataset)
+        state = json.loads(views(fleet, dataset, "spark"))
         for table in state["tables"]:
             schema = ", ".join(f"`{name}` {kind}" for name, kind in table["columns"])
             reader = self.session.read.schema(schema)
@@ -86,6 +135,20 @@ class Spark:
             workers = self.session.sparkContext._jsc.sc().getExecutorMemoryStatus().size() - 1
         if workers < 2:
             raise SystemExit(f"Spark has {workers} workers, not two")
+
+    @staticmethod
+    def store_settings():
+        jars = os.environ["LUCCE_SPARK_JARS"] + "/*"
+        return {
+            "spark.driver.extraClassPath": jars,
+            "spark.executor.extraClassPath": jars,
+            "spark.hadoop.fs.s3a.endpoint": os.environ["AWS_ENDPOINT_URL"],
+            "spark.hadoop.fs.s3a.endpoint.region": os.environ["AWS_REGION"],
+            "spark.hadoop.fs.s3a.path.style.access": "true",
+            "spark.hadoop.fs.s3a.connection.ssl.enabled": "false",
+            "spark.hadoop.fs.s3a.access.key": os.environ["AWS_ACCESS_KEY_ID"],
+            "spark.hadoop.fs.s3a.secret.key": os.environ["AWS_SECRET_ACCESS_KEY"],
+        }
 
     def ask(self, sql, parameters):
         schema = ", ".join(["p_ STRING", *(f"p_{name} STRING" for name in parameters)])
@@ -108,22 +171,27 @@ def main():
         questions = json.load(file)
     expected = {}
     for question in questions:
-        started = time.process_time(), time.monotonic()
-        expected[question["name"]] = datafusion(fleet, dataset, question)
-        print(f"datafusion {question['name']}: {time.monotonic() - started[1]:.2f} s", flush=True)
-        if not expected[question["name"]] and not question.get("empty"):
+        started, cpu = time.monotonic(), cpu_seconds()
+        answer = expected[question["name"]] = datafusion(fleet, dataset, question)
+        took, cpu = time.monotonic() - started, cpu_seconds() - cpu
+        print(f"datafusion {question['name']}: {took:.2f} s, {cpu:.2f} s of CPU time, {len(answer)} rows", flush=True)
+        if not answer and not question.get("empty"):
             raise SystemExit(f"{question['name']}: no rows, so nothing is compared")
     wrong = 0
     for name in engines:
+        started, cpu = time.monotonic(), cpu_seconds()
         engine = {"duckdb": DuckDb, "spark": Spark}[name](fleet, dataset)
+        took, cpu = time.monotonic() - started, cpu_seconds() - cpu
+        print(f"{name} start: {took:.2f} s, {cpu:.2f} s of CPU time", flush=True)
         for question in questions:
-            started = time.monotonic()
+            started, cpu = time.monotonic(), cpu_seconds()
             with open(question["sql"], encoding="utf-8") as file:
                 answer = engine.ask(file.read().rstrip().rstrip(";"), question["parameters"])
-            took = time.monotonic() - started
+            took, cpu = time.monotonic() - started, cpu_seconds() - cpu
             answer = [known(row) for row in answer]
             same = answer == expected[question["name"]]
-            print(f"{name} {question['name']}: {took:.2f} s, {len(answer)} rows, {'equal' if same else 'NOT EQUAL'}", flush=True)
+            told = f"{len(answer)} rows, {'equal' if same else 'NOT EQUAL'}"
+            print(f"{name} {question['name']}: {took:.2f} s, {cpu:.2f} s of CPU time, {told}", flush=True)
             if not same:
                 wrong += 1
                 pairs = zip(expected[question["name"]], answer)

@@ -1,10 +1,9 @@
 """Runs a command on a server of an object store on this machine, with an empty bucket. The environment of the command says where it is.
 
-    serve.py gofakes3 PROGRAM -- COMMAND…
     serve.py moto -- COMMAND…
     serve.py azurite NODE PROGRAM FOLDER -- COMMAND…
 
-The exit code is the command's.
+The exit code is the command's. `cargo xtask fleet` has a server of S3 of its own, gofakes3.
 """
 
 import base64
@@ -48,18 +47,6 @@ def send(method, url, body=b"", **headers):
             time.sleep(0.05)
 
 
-def s3(port):
-    endpoint = f"http://127.0.0.1:{port}"
-    return {
-        "LUCCE_TEST_STORE": f"s3://{BUCKET}/some/fleet",
-        "AWS_ENDPOINT_URL": endpoint,
-        "AWS_ALLOW_HTTP": "true",
-        "AWS_ACCESS_KEY_ID": "test",
-        "AWS_SECRET_ACCESS_KEY": "test",
-        "AWS_REGION": "us-east-1",
-    }
-
-
 def moto():
     from moto.server import DomainDispatcherApplication, create_backend_app
     from werkzeug.serving import WSGIRequestHandler, make_server
@@ -73,12 +60,14 @@ def moto():
     server = make_server("127.0.0.1", 0, application, threaded=False, request_handler=Quiet)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     send("PUT", f"http://127.0.0.1:{server.server_port}/{BUCKET}")
-    return None, s3(server.server_port)
-
-
-def gofakes3(program):
-    server = subprocess.Popen([program, BUCKET], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-    return server, s3(int(server.stdout.readline()))
+    return None, {
+        "LUCCE_TEST_STORE": f"s3://{BUCKET}/some/fleet",
+        "AWS_ENDPOINT_URL": f"http://127.0.0.1:{server.server_port}",
+        "AWS_ALLOW_HTTP": "true",
+        "AWS_ACCESS_KEY_ID": "test",
+        "AWS_SECRET_ACCESS_KEY": "test",
+        "AWS_REGION": "us-east-1",
+    }
 
 
 def azurite(node, program, folder):
@@ -109,7 +98,7 @@ def azurite(node, program, folder):
 def main():
     at = sys.argv.index("--")
     name, *arguments = sys.argv[1:at]
-    start = {"moto": moto, "gofakes3": gofakes3, "azurite": azurite}[name]
+    start = {"moto": moto, "azurite": azurite}[name]
     server, environment = start(*arguments)
     code = subprocess.call(sys.argv[at + 1 :], env={**os.environ, **environment})
     if server:

@@ -92,6 +92,12 @@ pub struct BenchArguments {
     /// Other engines to ask the last dataset's questions
     #[arg(long, value_name = "A,B", value_delimiter = ',', value_parser = fleet::ENGINES, requires = "fleet", help_heading = PROGRAMS)]
     engines: Vec<String>,
+    /// Logs to make runs of, instead of recording applications: SERVICE-JDK.lucce
+    #[arg(long, value_name = "A,B", value_delimiter = ',', requires = "fleet", conflicts_with = "apps", help_heading = PROGRAMS)]
+    logs: Vec<PathBuf>,
+    /// Keep the datasets that grow on an S3 server in memory, on this machine
+    #[arg(long, requires = "fleet", help_heading = ENVIRONMENT)]
+    s3: bool,
 
     /// Java version to run on [default: the oldest from 17 on]
     #[arg(long, value_name = "VERSION", help_heading = ENVIRONMENT)]
@@ -127,7 +133,8 @@ Examples:
   cargo xtask bench --methods --jdk 25
   cargo xtask bench --footprint --apps startup --jdk 25
   cargo xtask bench --footprint --apps framework --variants tracking,alloc,alloc-app,leak
-  cargo xtask bench --fleet --runs 10,100 --apps H2Mix,SpringOrders";
+  cargo xtask bench --fleet --runs 10,100 --apps H2Mix,SpringOrders
+  cargo xtask bench --fleet --runs 10000 --logs shop-17.lucce,shop-25.lucce --s3 --engines duckdb,spark";
 
 const SIZES: [&str; 5] = ["small", "default", "large", "vlarge", "huge"];
 
@@ -161,6 +168,10 @@ pub struct BenchOptions {
     pub runs: Vec<u64>,
     /// Other engines that are asked what the dataset is asked.
     pub engines: Vec<String>,
+    /// What runs are made of, instead of recordings of applications.
+    pub logs: Vec<PathBuf>,
+    /// Datasets that grow are on an S3 server.
+    pub on_s3: bool,
     jdk: Option<u32>,
     jvm: Vec<String>,
     pub out: PathBuf,
@@ -218,6 +229,8 @@ impl BenchOptions {
             threads: arguments.threads,
             runs: arguments.runs,
             engines: arguments.engines,
+            logs: arguments.logs,
+            on_s3: arguments.s3,
             jdk: arguments.jdk,
             jvm: arguments.jvm,
             out: arguments

@@ -42,12 +42,17 @@ pub fn python(packages: &[&str]) -> Result<Command, String> {
 
 /// A folder with the jars of Maven's that are in the list.
 pub fn jars() -> Result<PathBuf, String> {
-    let jars = folder()?.join("jars");
+    maven_jars(&sources().join("pom.xml"), "jars")
+}
+
+/// A folder of this name with the jars that a `pom.xml` lists.
+pub fn maven_jars(list: &Path, name: &str) -> Result<PathBuf, String> {
+    let jars = folder()?.join(name);
     if !jars.exists() {
-        let fresh = folder()?.join("jars.fresh");
+        let fresh = folder()?.join(format!("{name}.fresh"));
         let mut mvn = Command::new("mvn");
         mvn.args(["--batch-mode", "--no-transfer-progress", "--quiet", COPY]);
-        mvn.arg("-f").arg(sources().join("pom.xml"));
+        mvn.arg("-f").arg(list);
         mvn.arg(format!("-DoutputDirectory={}", fresh.display()));
         tools::run_quietly(build::with_jdk(&mut mvn))?;
         fs::rename(&fresh, &jars).map_err(|e| format!("{}: {e}", jars.display()))?;

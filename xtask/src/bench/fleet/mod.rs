@@ -4,7 +4,7 @@
 //! an application under the agent ─► its log ─► lab/variations: logs of other runs ─► lucce-fleet add, compact, ask, decode
 //! ```
 //! Runs are a thousand a day. A release comes behind the sixth run, the sixtieth, the six hundredth and so on, so that each size has
-//! runs of two.
+//! runs of two. With `--s3` the dataset is on a server in memory on this machine.
 
 mod recordings;
 mod tables;
@@ -20,6 +20,7 @@ use serde_json::{Value, json};
 
 use self::recordings::Recording;
 use super::options::BenchOptions;
+use crate::store_server::StoreServer;
 use crate::{Outcome, fleet, paths, tools};
 
 /// So many logs are on the disk at a time.
@@ -54,7 +55,9 @@ pub fn run(options: &BenchOptions) -> Outcome {
             written(options, &mut report, "single", &single)?;
         }
     }
-    let mut growing = Growing::new(options, &folder, &recorded)?;
+    let server = options.on_s3.then(StoreServer::start).transpose()?;
+    report["store"] = server.as_ref().map_or("folder", |_| "s3").into();
+    let mut growing = Growing::new(options, &folder, &recorded, server)?;
     let mut sizes: Vec<Value> = Vec::new();
     for runs in &options.runs {
         let why = growing.has_no_room(*runs, sizes.last());
@@ -94,10 +97,6 @@ fn written(options: &BenchOptions, report: &mut Value, key: &str, value: &[Value
         fs::write(&file, text).map_err(|e| format!("{}: {e}", file.display()))?;
     }
     Ok(())
-}
-
-fn command() -> Command {
-    Command::new(fleet::released())
 }
 
 /// A step of the command, to its end.
@@ -163,7 +162,7 @@ fn empty(folder: PathBuf) -> Result<PathBuf, String> {
 /// What one run of an application takes, in a dataset of its own, as the first one and as the tenth.
 fn alone(options: &BenchOptions, folder: &Path, recording: &Recording) -> Result<Value, String> {
     let recordings = std::slice::from_ref(recording);
-    let mut growing = Growing::new(options, &folder.join("alone"), recordings)?;
+    let mut growing = Growing::new(options, &folder.join("alone"), recordings, None)?;
     growing.release = false;
     growing.add(1)?;
     growing.compact()?;
@@ -180,7 +179,7 @@ fn alone(options: &BenchOptions, folder: &Path, recording: &Recording) -> Result
         .arg("export")
         .arg("--format")
         .arg("pprof")
-        .arg("--output")
+        .arg("--out")
         .arg(&pprof);
     tools::run_quietly(export.arg(&recording.log))?;
     let zipped = tools::output(Command::new("gzip").arg("--stdout").arg(&recording.log))?;
@@ -205,6 +204,8 @@ fn alone(options: &BenchOptions, folder: &Path, recording: &Recording) -> Result
 struct Growing<'r> {
     recordings: Vec<Vec<&'r Recording>>,
     dataset: PathBuf,
+    /// Of a dataset that is in no folder.
+    server: Option<StoreServer>,
     logs: PathBuf,
     scratch: PathBuf,
     limit: Duration,
@@ -231,6 +232,7 @@ impl<'r> Growing<'r> {
         options: &BenchOptions,
         folder: &Path,
         recordings: &'r [Recording],
+        server: Option<StoreServer>,
     ) -> Result<Self, String> {
         let mut by_app: Vec<Vec<&Recording>> = Vec::new();
         for recording in recordings {
@@ -241,11 +243,17 @@ impl<'r> Growing<'r> {
                 None => by_app.push(vec![recording]),
             }
         }
-        let dataset = folder.join("dataset");
-        let _ = fs::remove_dir_all(&dataset);
+        let dataset = match &server {
+            Some(server) => PathBuf::from(server.url()),
+            None => folder.join("dataset"),
+        };
+        if server.is_none() {
+            let _ = fs::remove_dir_all(&dataset);
+        }
         Ok(Growing {
             recordings: by_app,
             dataset,
+            server,
             logs: empty(folder.join("logs"))?,
             scratch: empty(folder.join("scratch"))?,
             limit: options.limit(),
@@ -254,6 +262,28 @@ impl<'r> Growing<'r> {
             made: BTreeMap::new(),
             last: String::new(),
         })
+    }
+
+    fn command(&self) -> Command {
+        let mut command = Command::new(fleet::released());
+        if let Some(server) = &self.server {
+            command.envs(server.environment());
+        }
+        command
+    }
+
+    /// Files and bytes by folder of the dataset; nothing on a server.
+    fn bytes(&self) -> Result<BTreeMap<String, (u64, u64)>, String> {
+        match self.server {
+            Some(_) => Ok(BTreeMap::new()),
+            None => bytes(&self.dataset),
+        }
+    }
+
+    /// CPU time that the server has taken so far.
+    fn server_ms(&self) -> f64 {
+        let server = self.server.as_ref();
+        server.map_or(0.0, |server| server.cpu_time().as_secs_f64() * 1e3)
     }
 
     fn remove(&self) -> Outcome {
@@ -362,11 +392,11 @@ impl<'r> Growing<'r> {
             .collect();
         let mut logs = logs.map_err(failed)?;
         logs.sort();
-        let mut add = command();
+        let mut add = self.command();
         add.arg("add").arg(&self.dataset).args(&logs);
         add.args([
             "--service",
-            recording.app,
+            &recording.app,
             "--version",
             &format!("1.{release}"),
             "--host",
@@ -383,7 +413,7 @@ impl<'r> Growing<'r> {
     }
 
     fn compact(&self) -> Result<Usage, String> {
-        let mut compact = command();
+        let mut compact = self.command();
         compact.arg("compact").arg(&self.dataset);
         Ok(measured(
             compact.args(["--grace", "0", "--memory", MEMORY]),
@@ -393,7 +423,7 @@ impl<'r> Growing<'r> {
     }
 
     fn query(&self, sql: &str) -> Result<Value, String> {
-        let mut query = command();
+        let mut query = self.command();
         query
             .args(["query", "--output", "json", "--dataset"])
             .arg(&self.dataset);
@@ -405,10 +435,13 @@ impl<'r> Growing<'r> {
     fn size(&mut self, runs: u64) -> Result<Value, String> {
         let before = self.runs;
         let begun = std::time::Instant::now();
+        let idle = self.server_ms();
         let added = self.add(runs)?;
-        let many = bytes(&self.dataset)?;
+        let added_at = self.server_ms();
+        let many = self.bytes()?;
         let compacted = self.compact()?;
-        let few = bytes(&self.dataset)?;
+        let compacted_at = self.server_ms();
+        let few = self.bytes()?;
         println!("{runs} runs: compacted in {:.1} s", compacted.wall / 1e3);
         let rows = self.query(
             "SELECT (SELECT COUNT(*) FROM frames) AS frames, (SELECT COUNT(*) FROM stacks) AS stacks,
@@ -417,7 +450,7 @@ impl<'r> Growing<'r> {
         )?;
         let mut questions = Vec::new();
         for (name, parameters) in self.questions(runs) {
-            let mut ask = command();
+            let mut ask = self.command();
             ask.args([
                 "ask",
                 name,
@@ -445,7 +478,7 @@ impl<'r> Growing<'r> {
         }
         let number = self.number()?;
         let (decoded, trace) = measured(
-            command()
+            self.command()
                 .arg("decode")
                 .arg("--dataset")
                 .arg(&self.dataset)
@@ -466,6 +499,10 @@ impl<'r> Growing<'r> {
             "added": {
                 "runs": runs - before, "wall_ms": added.wall, "cpu_ms": added.cpu,
                 "peak_rss": added.peak_rss, "log_bytes": added.logs,
+            },
+            "server_cpu_ms": {
+                "adding": added_at - idle, "compacting": compacted_at - added_at,
+                "asking": self.server_ms() - compacted_at,
             },
             "before": { "bytes": sum(&many), "files": many.values().map(|(files, _)| files).sum::<u64>() },
             "compacted": told(&compacted),
@@ -563,7 +600,8 @@ impl<'r> Growing<'r> {
             println!("{line}");
             answered_in(line).map_or(Ok(()), &mut *each)
         };
-        fleet::compared(&self.dataset, &questions, engines, &self.scratch, told)
+        let place = (self.dataset.as_path(), self.server.as_ref());
+        fleet::compared(place, &questions, engines, &self.scratch, told)
     }
 
     /// With all parameters, as other engines need them.
@@ -582,13 +620,16 @@ impl<'r> Growing<'r> {
     }
 }
 
-/// `spark top: 3.21 s, 20 rows, equal`: who was asked what, and how long that took.
+/// `spark top: 3.21 s, 6.40 s of CPU time, 20 rows, equal`: who was asked what, and how long that took.
 fn answered_in(line: &str) -> Option<Value> {
     let (engine, rest) = line.split_once(' ')?;
     let (question, rest) = rest.split_once(": ")?;
-    let (seconds, _) = rest.split_once(" s")?;
-    let seconds: f64 = seconds.parse().ok()?;
-    Some(json!({ "engine": engine, "question": question, "wall_ms": seconds * 1e3 }))
+    let (wall, rest) = rest.split_once(" s, ")?;
+    let (cpu, _) = rest.split_once(" s of CPU time")?;
+    let (wall, cpu): (f64, f64) = (wall.parse().ok()?, cpu.parse().ok()?);
+    Some(
+        json!({ "engine": engine, "question": question, "wall_ms": wall * 1e3, "cpu_ms": cpu * 1e3 }),
+    )
 }
 
 /// Bytes that the file system of a folder has room for.
@@ -605,4 +646,21 @@ fn free(folder: &Path) -> Option<u64> {
         .trim()
         .parse()
         .ok()
+}
+
+#[cfg(test)]
+mod fleet_bench_tests {
+    use super::*;
+
+    #[test]
+    fn answers_have_both_times() {
+        let line = "spark top-growth: 3.21 s, 6.40 s of CPU time, 20 rows, equal";
+        let told = answered_in(line).unwrap();
+        let expected = json!({ "engine": "spark", "question": "top-growth", "wall_ms": 3210.0, "cpu_ms": 6400.0 });
+        assert_eq!(told, expected);
+        assert_eq!(
+            answered_in("  3 rows expected; the first that differ: …"),
+            None
+        );
+    }
 }

@@ -11,17 +11,20 @@ use crate::{Outcome, paths, tools};
 
 /// A log of a run of an application.
 pub struct Recording {
-    pub app: &'static str,
+    pub app: String,
     pub jdk: u32,
     pub log: PathBuf,
 }
 
 /// One run of each application; of the first one, which questions are asked of, one for each JDK, in which objects are followed,
-/// too.
+/// too. Or the logs that the options name.
 ///
 /// # Errors
-/// An application is unknown, or fails.
+/// An application is unknown, or fails; or the name of a log has another form.
 pub fn take(options: &BenchOptions, folder: &Path) -> Result<Vec<Recording>, String> {
+    if !options.logs.is_empty() {
+        return options.logs.iter().map(|log| parse_name(log)).collect();
+    }
     fs::create_dir_all(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     let jdks: Vec<Jdk> = match options.jdk_version() {
         Some(_) => vec![options.jdk()?],
@@ -44,13 +47,28 @@ pub fn take(options: &BenchOptions, folder: &Path) -> Result<Vec<Recording>, Str
                 record(options, app, jdk, at == 0, &log)?;
             }
             recordings.push(Recording {
-                app: app.name,
+                app: app.name.to_owned(),
                 jdk: jdk.version,
                 log,
             });
         }
     }
     Ok(recordings)
+}
+
+/// `SERVICE-JDK.lucce`.
+fn parse_name(log: &Path) -> Result<Recording, String> {
+    let name = log.file_name().and_then(|name| name.to_str());
+    let parts = name
+        .and_then(|name| name.strip_suffix(".lucce")?.rsplit_once('-'))
+        .and_then(|(app, jdk)| Some((app, jdk.parse().ok()?)));
+    let (app, jdk) =
+        parts.ok_or_else(|| format!("{}: not named SERVICE-JDK.lucce", log.display()))?;
+    Ok(Recording {
+        app: app.to_owned(),
+        jdk,
+        log: log.to_owned(),
+    })
 }
 
 fn record(options: &BenchOptions, app: &App, jdk: &Jdk, follows: bool, log: &Path) -> Outcome {
@@ -73,4 +91,18 @@ fn record(options: &BenchOptions, app: &App, jdk: &Jdk, follows: bool, log: &Pat
         &size.to_string(),
     ]);
     tools::run_quietly(java.args(app.operand()))
+}
+
+#[cfg(test)]
+mod recordings_tests {
+    use super::*;
+
+    #[test]
+    fn logs_are_named_by_service_and_jdk() {
+        let recording = parse_name(Path::new("logs/web-shop-17.lucce")).unwrap();
+        assert_eq!((recording.app.as_str(), recording.jdk), ("web-shop", 17));
+        for name in ["shop.lucce", "shop-17.log", "shop-new.lucce"] {
+            assert!(parse_name(Path::new(name)).is_err(), "{name}");
+        }
+    }
 }

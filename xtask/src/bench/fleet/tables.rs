@@ -95,7 +95,7 @@ fn made(report: &Value) -> impl Iterator<Item = &Value> {
 type Cell = fn(&Value) -> String;
 
 fn sizes(report: &Value, out: &mut String) -> std::fmt::Result {
-    let rows: [(&str, Cell); 15] = [
+    let rows: [(&str, Cell); 16] = [
         ("paths", |size| size["rows"]["stacks"].to_string()),
         ("rows of events", |size| size["rows"]["events"].to_string()),
         ("contexts of a run", |size| {
@@ -144,9 +144,24 @@ fn sizes(report: &Value, out: &mut String) -> std::fmt::Result {
             bytes((of("numbers") + of("symbols")) / number(&size["runs"]))
         }),
         ("decoding one number", |size| took(&size["decoded"])),
+        (
+            "the server's CPU time: adding, compacting, asking",
+            |size| {
+                let cpu = &size["server_cpu_ms"];
+                ["adding", "compacting", "asking"]
+                    .map(|step| seconds(number(&cpu[step])))
+                    .join(", ")
+            },
+        ),
     ];
+    // The bytes of a dataset on a server are not known.
+    let is_folder = report["store"] != "s3";
     head("runs", report, out)?;
     for (name, cell) in rows {
+        let of_files = name.starts_with("dataset") || name.starts_with("its ");
+        if of_files && !is_folder || name.starts_with("the server") && is_folder {
+            continue;
+        }
         write!(out, "| {name}")?;
         for size in made(report) {
             write!(out, " | {}", cell(size))?;
@@ -213,11 +228,14 @@ fn questions(report: &Value, out: &mut String) -> std::fmt::Result {
             let of = others
                 .iter()
                 .find(|of| of["engine"] == *engine && of["question"] == name);
-            write!(
-                out,
-                " | {}",
-                of.map_or_else(String::new, |of| seconds(number(&of["wall_ms"])))
-            )?;
+            let cell = of.map_or_else(String::new, |of| {
+                format!(
+                    "{} ({} CPU)",
+                    seconds(number(&of["wall_ms"])),
+                    seconds(number(&of["cpu_ms"]))
+                )
+            });
+            write!(out, " | {cell}")?;
         }
         writeln!(out, " |")?;
     }
@@ -251,6 +269,9 @@ fn a_day(report: &Value, out: &mut String) -> std::fmt::Result {
     let runs = number(&last["runs"]);
     let added = &last["added"];
     let cpu = number(&added["cpu_ms"]) / number(&added["runs"]) * 1e4 / 1e3;
+    if report["store"] == "s3" {
+        return Ok(());
+    }
     writeln!(
         out,
         "Ten thousand such runs a day: {} of logs, {} of dataset; adding them takes {:.1} hours of one processor.",
@@ -284,7 +305,7 @@ mod tables_tests {
             "memory": "2g",
             "single": [{ "program": "H2Mix", "contexts": 12, "log": 5000 }],
             "sizes": [size(10), size(100), { "runs": 1000, "not_run": "not run: no room" }],
-            "engines": [{ "engine": "spark", "question": "top", "wall_ms": 3210.0 }],
+            "engines": [{ "engine": "spark", "question": "top", "wall_ms": 3210.0, "cpu_ms": 6400.0 }],
         })
     }
 
@@ -302,10 +323,32 @@ mod tables_tests {
             "1000 runs: not run: no room.",
             "| `top` | 12 s (1.5 s CPU), 100 MB | 12 s (1.5 s CPU), 100 MB |",
             "With `--memory 2g` the process of a question had 100 MB at most, and that of compacting 2.5 GB.",
-            "| 100 runs | spark |\n|---|---|\n| `top` | 3.2 s |",
+            "| 100 runs | spark |\n|---|---|\n| `top` | 3.2 s (6.4 s CPU) |",
             "Ten thousand such runs a day: 10.0 GB of logs, 2.0 GB of dataset; adding them takes 1.4 hours of one processor.",
         ] {
             assert!(text.contains(line), "{line}\n{text}");
+        }
+    }
+
+    #[test]
+    fn a_dataset_on_a_server_has_times_without_sizes() {
+        let mut report = report();
+        report["store"] = "s3".into();
+        for size in report["sizes"].as_array_mut().unwrap() {
+            size["server_cpu_ms"] =
+                json!({ "adding": 1000.0, "compacting": 200.0, "asking": 30.0 });
+        }
+        let text = all(&report);
+        let server = "1.0 s, 0.20 s, 0.03 s";
+        assert!(text.contains(&format!(
+            "| the server's CPU time: adding, compacting, asking | {server} | {server} |"
+        )));
+        for absent in [
+            "| dataset before",
+            "| its events, for",
+            "of dataset; adding",
+        ] {
+            assert!(!text.contains(absent), "{absent}\n{text}");
         }
     }
 
