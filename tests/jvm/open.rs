@@ -29,8 +29,11 @@ pub fn tests(setup: &'static Setup) -> Vec<Test> {
         };
         add("default", default);
         add("attached", attached);
-        add("pools", pools);
-        add("netty", netty);
+        // Their libraries and tests are compiled for later JDKs.
+        if *jdk != setup.jdk_11 {
+            add("pools", pools);
+            add("netty", netty);
+        }
         if jdk.version > 17 {
             add("netty-excluded", netty_excluded);
             add("netty-traces", netty_traces);
