@@ -384,7 +384,7 @@ fn refused(setup: &'static Setup) -> Checked {
 
 /// A JVM that was told to load nothing says so, and is not disturbed.
 fn closed(setup: &'static Setup) -> Checked {
-    for jdk in setup.jdks_from_11() {
+    for jdk in &setup.jdks {
         let name = format!("attach-closed-{}", jdk.version);
         let mut jvm = busy(setup, jdk, &name, &["-XX:+DisableAttachMechanism"])?;
         let said = jvm.lucce().text(2, &["attach", &jvm.pid()])?;
@@ -515,7 +515,7 @@ fn again_and_again(setup: &'static Setup) -> Checked {
         &["events=alloc+leak=16k"],
         &["alloc=512k", "include=java.*"],
     ];
-    for jdk in setup.jdks_from_11() {
+    for jdk in &setup.jdks {
         let name = format!("attach-again-{}", jdk.version);
         let mut jvm = busy(setup, jdk, &name, &["-Xmx200m"])?;
         let mut addresses = Vec::new();

@@ -34,8 +34,11 @@ pub fn tests(setup: &'static Setup) -> Vec<Test> {
                 brief_threads(setup, jdk, (way, options))
             }));
         }
-        let name = format!("replaced::{}::refused", jdk.version);
-        tests.push(test(name, false, move || refused(setup, jdk)));
+        // On JDK 11 the log is full before events are dropped.
+        if *jdk != setup.jdk_11 {
+            let name = format!("replaced::{}::refused", jdk.version);
+            tests.push(test(name, false, move || refused(setup, jdk)));
+        }
     }
     tests
 }

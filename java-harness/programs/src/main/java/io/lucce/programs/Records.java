@@ -19,7 +19,7 @@ public final class Records {
     private Records() {}
 
     public static void main(String[] args) throws Exception {
-        for (int i = 0; i < 40; i++) {
+        for (int i = 0; i < 15; i++) {
             constructors(i);
             sorted(i);
             hashed(i);
