@@ -48,7 +48,7 @@ impl<'a> Running<'a> {
         name: &str,
         options: &str,
     ) -> Result<Self, String> {
-        let java = Java::new(setup, jdk, name).agent(options);
+        let java = Java::new_light(setup, jdk, name).agent(options);
         Running::of(java.main(["Forever"]))
     }
 
