@@ -14,6 +14,9 @@ pub const PATIENCE: Duration = Duration::from_secs(300);
 /// For a JVM that hangs; one that works on a busy machine may take long.
 const LIMIT: Duration = Duration::from_secs(900);
 
+/// Flags of a VM that starts fast: one compiler, the fast one, and one thread that collects.
+pub const LIGHT_VM: [&str; 2] = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"];
+
 /// A JVM that is to run, in a folder of its own.
 pub struct Java<'a> {
     setup: &'a Setup,
@@ -85,6 +88,12 @@ impl<'a> Java<'a> {
             command: Vec::new(),
             limit: LIMIT,
         }
+    }
+
+    /// As `new`, with one compiler and one collector that take little time. It is for tests of commands, files and options: what
+    /// compilers make of hooks has tests of its own (`programs`, `counts`, `entries`, …).
+    pub fn new_light(setup: &'a Setup, jdk: &'a Jdk, name: &str) -> Java<'a> {
+        Java::new(setup, jdk, name).flags(LIGHT_VM)
     }
 
     /// Runs under the agent with these options: the lab's if they need it. The log is `log()` unless they say otherwise.

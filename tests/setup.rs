@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, PoisonError};
 
+use crate::run::LIGHT_VM;
+
 /// Where everything is.
 #[derive(Clone, Debug)]
 pub struct Setup {
@@ -174,6 +176,7 @@ impl Setup {
     fn compile_java_for(&self, version: &str, sources: &[PathBuf]) -> Result<(), String> {
         let mut javac = Command::new(self.jdk().tool("javac"));
         javac
+            .args(LIGHT_VM.map(|flag| format!("-J{flag}")))
             .args(["-source", version, "-target", version, "-g", "-cp"])
             .arg(env::join_paths([self.programs(), self.asm()?]).map_err(|e| e.to_string())?);
         finish(javac.arg("-d").arg(&self.classes).args(sources))

@@ -140,7 +140,7 @@ fn controlled(setup: &'static Setup) -> Checked {
     java.lucce().check(&java.log())?;
     java.clean();
 
-    let mut jvm = Running::start(setup, jdk, "bursts-stop", "burst=3600s/7200s,verify=1")?;
+    let mut jvm = Running::start(setup, jdk, "bursts-stop", "burst=3600s/7200s,verify=101")?;
     ensure(jvm.counts()?, || "a burst counts nothing".into())?;
     jvm.ctl(&["stop"])?;
     jvm.works_on()?;

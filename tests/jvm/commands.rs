@@ -26,7 +26,7 @@ pub fn tests(setup: &'static Setup) -> Vec<Test> {
 
 /// `Known` prints numbers and, below each, the trace of a `Throwable` made on the same line.
 fn decode(setup: &Setup, jdk: &Jdk) -> Checked {
-    let java = Java::new(setup, jdk, &format!("decode-{}", jdk.version))
+    let java = Java::new_light(setup, jdk, &format!("decode-{}", jdk.version))
         .agent("events=none")
         .main(["Known"]);
     let ended = java.run()?.expect(0)?;
@@ -123,7 +123,7 @@ pub fn frame(frame: &Value) -> String {
 }
 
 fn run(setup: &Setup) -> Checked {
-    let java = Java::new(setup, setup.jdk(), "run").main(["Known", "7"]);
+    let java = Java::new_light(setup, setup.jdk(), "run").main(["Known", "7"]);
     let log = java.log();
     let mut arguments: Vec<OsString> = ["run", "--events", "alloc", "--out"]
         .map(OsString::from)
@@ -153,7 +153,7 @@ fn run(setup: &Setup) -> Checked {
 
 /// Allocations go to `lucce-PID.lucce` in the working directory; one line at exit says so.
 fn no_options(setup: &Setup) -> Checked {
-    let java = Java::new(setup, setup.jdk(), "no-options")
+    let java = Java::new_light(setup, setup.jdk(), "no-options")
         .bare_agent()
         .main(["Known"]);
     let ended = java.run()?.expect(0)?;
@@ -183,7 +183,7 @@ fn no_options(setup: &Setup) -> Checked {
 
 /// Tracks without recording.
 fn events_none(setup: &Setup) -> Checked {
-    let java = Java::new(setup, setup.jdk(), "events-none")
+    let java = Java::new_light(setup, setup.jdk(), "events-none")
         .agent("events=none")
         .main(["Known"]);
     let ended = java.run()?.expect(0)?;
@@ -202,7 +202,7 @@ fn events_none(setup: &Setup) -> Checked {
 /// What a run printed is refused by the next run's log, which would take some of the bare numbers for its own.
 fn another_run(setup: &Setup) -> Checked {
     let run = |name: &str| {
-        let java = Java::new(setup, setup.jdk(), name)
+        let java = Java::new_light(setup, setup.jdk(), name)
             .agent("events=none")
             .main(["Known"]);
         let ended = java.run()?.expect(0)?;
@@ -225,7 +225,7 @@ fn another_run(setup: &Setup) -> Checked {
 }
 
 fn unknown_id(setup: &Setup) -> Checked {
-    let java = Java::new(setup, setup.jdk(), "unknown-id")
+    let java = Java::new_light(setup, setup.jdk(), "unknown-id")
         .agent("events=alloc")
         .main(["Known"]);
     java.run()?.expect(0)?;

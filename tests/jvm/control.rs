@@ -36,7 +36,7 @@ pub fn tests(setup: &'static Setup) -> Vec<Test> {
 
 fn control(setup: &'static Setup, jdk: &'static Jdk) -> Checked {
     let name = format!("control-{}", jdk.version);
-    let mut jvm = Running::start(setup, jdk, &name, "events=alloc,verify=1")?;
+    let mut jvm = Running::start(setup, jdk, &name, "events=alloc,verify=101")?;
     let mode = fs::metadata(jvm.socket()).map_err(|e| e.to_string())?;
     let mode = mode.permissions().mode() & 0o777;
     ensure(mode == 0o600, || format!("the socket's mode is {mode:o}"))?;
@@ -107,7 +107,7 @@ fn later(setup: &'static Setup) -> Checked {
     let jvm = Running::start(setup, jdk, "control-none", "events=none")?;
     jvm.refused(&["set", "events=alloc"], "ctl=all")?;
     jvm.end()?.clean();
-    let options = "events=none,ctl=all,verify=1";
+    let options = "events=none,ctl=all,verify=101";
     let mut jvm = Running::start(setup, jdk, "control-all", options)?;
     ensure(!jvm.counts()?, || "events=none counts".into())?;
     jvm.ctl(&["set", "events=alloc"])?;
@@ -120,7 +120,7 @@ fn later(setup: &'static Setup) -> Checked {
 
 /// A program in which all of them happen.
 fn each_later(setup: &'static Setup) -> Checked {
-    let java = Java::new(setup, setup.jdk(), "control-each");
+    let java = Java::new_light(setup, setup.jdk(), "control-each");
     let java = java
         .agent("events=none,ctl=all,verify=1")
         .main(["Contended"]);
@@ -185,7 +185,7 @@ fn hostile(setup: &'static Setup) -> Checked {
 
 /// A socket in the agent's place that somebody else has bound: whatever it answers, or if it answers nothing.
 fn foreign(setup: &'static Setup) -> Checked {
-    let java = Java::new(setup, setup.jdk(), "control-foreign");
+    let java = Java::new_light(setup, setup.jdk(), "control-foreign");
     let pid = std::process::id().to_string();
     let socket = format!("/tmp/.lucce_pid{pid}");
     let _ = fs::remove_file(&socket);
@@ -241,7 +241,7 @@ fn stream(setup: &'static Setup) -> Checked {
         ("full", "events=alloc,stream=on,stream-limit=64k", true),
     ] {
         let name = format!("control-stream-{name}");
-        let java = Java::new(setup, setup.jdk(), &name).agent(options);
+        let java = Java::new_light(setup, setup.jdk(), &name).agent(options);
         let mut jvm = Running::of(java.main(["Contended"]))?;
         let copy = jvm.java.folder().join("copy.lucce");
         jvm.until("the stream has entries", |jvm| {
@@ -279,7 +279,7 @@ fn stream(setup: &'static Setup) -> Checked {
 /// Waiting that ends while nothing is counted is forgotten: what begins then, and ends when events are counted
 /// again, is not taken for it.
 fn waits_while_stopped(setup: &'static Setup) -> Checked {
-    let java = Java::new(setup, setup.jdk(), "control-waits").agent("events=lock,verify=1");
+    let java = Java::new_light(setup, setup.jdk(), "control-waits").agent("events=lock,verify=1");
     let folder = java.folder().to_string_lossy().into_owned();
     let mut jvm = Running::of(java.main(["Steps", &folder]))?;
     for (step, next) in [("stop", "start"), ("start", "never")] {

@@ -26,7 +26,7 @@ fn log(setup: &Setup, java: &Java) -> Result<Vec<u8>, String> {
 }
 
 fn cut(setup: &Setup) -> Checked {
-    let java = Java::new(setup, setup.jdk(), "cut")
+    let java = Java::new_light(setup, setup.jdk(), "cut")
         .agent("events=alloc")
         .main(["io.lucce.programs.Lambdas"]);
     let whole = log(setup, &java)?;
@@ -45,7 +45,7 @@ fn cut(setup: &Setup) -> Checked {
 }
 
 fn corrupt(setup: &Setup) -> Checked {
-    let java = Java::new(setup, setup.jdk(), "corrupt")
+    let java = Java::new_light(setup, setup.jdk(), "corrupt")
         .agent("events=alloc")
         .main(["io.lucce.programs.Lambdas"]);
     let whole = log(setup, &java)?;
@@ -69,7 +69,7 @@ fn corrupt(setup: &Setup) -> Checked {
 /// One bit of a log that its JVM has ended: the answer is the same, or the damage is told.
 fn flipped(setup: &Setup) -> Checked {
     const FLIPS: usize = 40;
-    let java = Java::new(setup, setup.jdk(), "flipped")
+    let java = Java::new_light(setup, setup.jdk(), "flipped")
         .agent("events=alloc+lock")
         .main(["io.lucce.programs.Lambdas"]);
     let whole = log(setup, &java)?;

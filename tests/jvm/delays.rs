@@ -41,7 +41,7 @@ fn ready(setup: &Setup, jdk: &Jdk, events: &str) -> Checked {
         jdk.version,
         events.replace([',', '+', '='], "-")
     );
-    let java = Java::new(setup, jdk, &name);
+    let java = Java::new_light(setup, jdk, &name);
     let java = java
         .agent(&format!("events={events},delay=ready"))
         .main(["StartUp"]);
@@ -63,7 +63,7 @@ fn ready(setup: &Setup, jdk: &Jdk, events: &str) -> Checked {
 }
 
 fn never(setup: &Setup) -> Checked {
-    let java = Java::new(setup, setup.jdk(), "delays-never");
+    let java = Java::new_light(setup, setup.jdk(), "delays-never");
     let java = java.agent("events=alloc,delay=1h").main(["StartUp"]);
     java.run()?.expect(0)?;
     let (json, text) = report(&java)?;
@@ -78,13 +78,13 @@ fn never(setup: &Setup) -> Checked {
 /// A time that passes, and a start by command before a time that does not.
 fn time(setup: &'static Setup) -> Checked {
     let jdk = setup.jdk();
-    let mut jvm = Running::start(setup, jdk, "delays-time", "delay=1ms,verify=1")?;
+    let mut jvm = Running::start(setup, jdk, "delays-time", "delay=1ms,verify=101")?;
     jvm.until("counting begins", Running::counts)?;
     let java = jvm.end()?;
     java.lucce().check(&java.log())?;
     java.clean();
 
-    let mut jvm = Running::start(setup, jdk, "delays-start", "delay=1h,verify=1")?;
+    let mut jvm = Running::start(setup, jdk, "delays-start", "delay=1h,verify=101")?;
     jvm.works_on()?;
     ensure(!jvm.counts()?, || {
         "it counts before the delay has ended".into()

@@ -67,7 +67,7 @@ fn counts(java: &Java, logs: &[PathBuf]) -> Result<Vec<u64>, String> {
 }
 
 fn default_name(setup: &Setup) -> Checked {
-    let java = Java::new(setup, setup.jdk(), "default-name");
+    let java = Java::new_light(setup, setup.jdk(), "default-name");
     let java = java.bare_agent().main(["io.lucce.programs.Lambdas"]);
     let mut pid = String::new();
     let ended = java.run_beside(|number| {
@@ -94,7 +94,7 @@ fn default_name(setup: &Setup) -> Checked {
 
 /// A JVM and those that it starts are given one name: each has a log of its own, as has the next run.
 fn children(setup: &Setup, jdk: &Jdk) -> Checked {
-    let java = Java::new(setup, jdk, &format!("children-{}", jdk.version));
+    let java = Java::new_light(setup, jdk, &format!("children-{}", jdk.version));
     let java = java.main(["Children", "3"]);
     let options = format!(
         "-agentpath:{}=out=all.lucce,events=alloc",
@@ -133,7 +133,7 @@ fn children(setup: &Setup, jdk: &Jdk) -> Checked {
 
 /// Of all JVMs that are given the options those of one program are recorded.
 fn only(setup: &Setup, jdk: &Jdk) -> Checked {
-    let java = Java::new(setup, jdk, &format!("only-{}", jdk.version));
+    let java = Java::new_light(setup, jdk, &format!("only-{}", jdk.version));
     let run = |command: &[&str], only: &str, expected: usize| -> Checked {
         fs::create_dir_all(java.folder()).map_err(|e| e.to_string())?;
         let options = format!(
@@ -182,12 +182,12 @@ fn only(setup: &Setup, jdk: &Jdk) -> Checked {
 
 /// What is no log is not written to, whatever has the name.
 fn foreign(setup: &Setup) -> Checked {
-    let java = Java::new(setup, setup.jdk(), "foreign-file");
+    let java = Java::new_light(setup, setup.jdk(), "foreign-file");
     let precious = java.folder().join("precious.txt");
     fs::create_dir_all(java.folder()).map_err(|e| e.to_string())?;
     fs::write(&precious, "precious\n").map_err(|e| e.to_string())?;
     for (strict, code) in [("", 0), (",strict=on", 1)] {
-        let java = Java::new(setup, setup.jdk(), "foreign-file")
+        let java = Java::new_light(setup, setup.jdk(), "foreign-file")
             .agent(&format!("out=precious.txt{strict}"))
             .main(["io.lucce.programs.Lambdas"]);
         let ended = java.run()?.expect(code)?;
@@ -218,7 +218,7 @@ fn unwritable(setup: &Setup) -> Checked {
     .into_iter()
     .enumerate()
     {
-        let java = Java::new(setup, setup.jdk(), &format!("unwritable-{number}"));
+        let java = Java::new_light(setup, setup.jdk(), &format!("unwritable-{number}"));
         let java = java
             .agent(&format!("out={out}{limit}"))
             .main(["io.lucce.programs.Lambdas"]);
@@ -257,7 +257,7 @@ fn owner_only(setup: &Setup) -> Checked {
         is_private(folder.join(name))?;
     }
     jvm.end()?.clean();
-    let java = Java::new(setup, setup.jdk(), "owner-only-calls");
+    let java = Java::new_light(setup, setup.jdk(), "owner-only-calls");
     let java = java.agent("calls=on").main(["io.lucce.programs.Lambdas"]);
     java.run()?.expect(0)?;
     is_private(java.folder().join("run.lucce.calls"))?;
@@ -268,7 +268,7 @@ fn owner_only(setup: &Setup) -> Checked {
 /// A stream whose log has gone is another run's file, too.
 fn beside(setup: &Setup) -> Checked {
     for (kind, extension) in [("stream", "events"), ("calls", "calls")] {
-        let java = Java::new(setup, setup.jdk(), &format!("beside-{kind}"));
+        let java = Java::new_light(setup, setup.jdk(), &format!("beside-{kind}"));
         let old = java.folder().join(format!("a.lucce.{extension}"));
         fs::create_dir_all(java.folder()).map_err(|e| e.to_string())?;
         fs::write(&old, "old").map_err(|e| e.to_string())?;
@@ -363,7 +363,7 @@ fn truncated(setup: &Setup, jdk: &Jdk, options: &str, size: u64) -> Checked {
 
 /// Removed with the folder that it is in: it can be saved as long as the JVM runs.
 fn removed(setup: &Setup, jdk: &Jdk) -> Checked {
-    let java = Java::new(setup, jdk, &format!("removed-{}", jdk.version));
+    let java = Java::new_light(setup, jdk, &format!("removed-{}", jdk.version));
     let folder = java.folder().join("logs");
     fs::create_dir_all(&folder).map_err(|e| e.to_string())?;
     let java = java.agent(&format!(

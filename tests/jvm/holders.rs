@@ -22,7 +22,8 @@ pub fn tests(setup: &'static Setup) -> Vec<Test> {
                 &["-XX:+UseZGC", "-Xcheck:jni"],
                 Some("events=alloc+leak=1k"),
             ),
-            ("attached", &["-XX:+UseParallelGC"], None),
+            // Not Parallel: that of JDK 17 unloads a class of which an empty array is left, and the JVM crashes (JDK-8297499).
+            ("attached", &["-XX:+UseSerialGC"], None),
         ] {
             let quick = jdk == setup.jdk() && name == "default";
             let name_of = format!("holders::{}::{name}", jdk.version);
@@ -70,17 +71,16 @@ fn held(setup: &Setup, jdk: &Jdk, (name, flags, options): Mode) -> Checked {
     if let Some(id) = ids.get("inChain") {
         ends_with_its_budget(&running, &pid, id)?;
     }
-    // Several numbers are answered one after another.
-    let asked = ids.values().take(2).map(String::as_str);
-    let text: Vec<_> = ["ctl", &pid, "holders"].into_iter().chain(asked).collect();
+    // Several numbers are answered one after another. Objects of other methods may have died: there is no walk for them.
+    let asked: Vec<&str> = wanted.iter().take(2).map(|way| &*ids[*way]).collect();
+    let text = [&["ctl", &pid, "holders"], &asked[..]].concat();
     let text = running.java.lucce().text(0, &text)?;
     ensure(
-        text.matches("the JVM stood still for").count() == ids.len().min(2)
-            && !text.contains('\u{1b}'),
+        text.matches("the JVM stood still for").count() == asked.len() && !text.contains('\u{1b}'),
         || text.clone(),
     )?;
     // Each begins with the number and the content id, as the decoder has them.
-    for id in ids.values().take(2) {
+    for id in asked {
         let log = running.java.log();
         let decoded =
             running

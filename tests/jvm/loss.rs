@@ -29,7 +29,7 @@ pub fn tests(setup: &'static Setup) -> Vec<Test> {
 }
 
 fn limit(setup: &Setup) -> Checked {
-    let java = Java::new(setup, setup.jdk(), "limit");
+    let java = Java::new_light(setup, setup.jdk(), "limit");
     let java = java
         .agent("events=alloc,limit=64k")
         .main(["io.lucce.programs.Counts", "1000"]);
@@ -71,7 +71,7 @@ cp disk/run.lucce run.lucce";
 fn compiling<'a>(setup: &'a Setup, name: &str, options: &str) -> Java<'a> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("java/Forever.java");
     let javac = ["com.sun.tools.javac.Main", "-d", "."].map(OsStr::new);
-    Java::new(setup, setup.jdk(), name)
+    Java::new_light(setup, setup.jdk(), name)
         .agent(options)
         .main(javac.into_iter().chain([source.as_os_str()]))
 }
@@ -129,7 +129,7 @@ fn told_while_it_runs(setup: &Setup) -> Checked {
 }
 
 fn killed(setup: &Setup) -> Checked {
-    let java = Java::new(setup, setup.jdk(), "killed");
+    let java = Java::new_light(setup, setup.jdk(), "killed");
     let java = java.agent("events=alloc").main(["Forever"]);
     let mut child = java.spawn()?;
     let started = Instant::now();

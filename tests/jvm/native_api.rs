@@ -6,6 +6,7 @@ use std::process::Command;
 
 use lucce_tests::{Checked, Ended, Java, Jdk, Setup, ensure};
 
+use crate::modes::FEWER_THREADS;
 use crate::{Test, test};
 
 const LEAKS: &str = "io.lucce.programs.Leaks";
@@ -37,7 +38,7 @@ const WAYS: [Way; 8] = [
     ),
     (
         "virtual",
-        &["-Xmx400m"],
+        &["-Xmx400m", FEWER_THREADS],
         &["io.lucce.programs.VirtualThreads"],
     ),
     (
@@ -47,7 +48,7 @@ const WAYS: [Way; 8] = [
     ),
     (
         "virtual-walked",
-        &["-Xmx400m"],
+        &["-Xmx400m", FEWER_THREADS],
         &["io.lucce.programs.VirtualThreads"],
     ),
 ];

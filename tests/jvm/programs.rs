@@ -302,10 +302,10 @@ pub fn tests(setup: &'static Setup) -> Vec<Test> {
     let mut tests = Vec::new();
     for jdk in setup.jdks_from_11() {
         for mode in &MODES {
-            let wanted = programs
-                .iter()
-                .filter(|program| program.runs(setup, jdk, mode));
-            tests.extend(wanted.map(|program| program.test(setup, jdk, mode)));
+            let wanted = programs.iter();
+            let wanted = wanted.filter(|program| program.runs(setup, jdk, mode));
+            let runs = ProgramRun::from_programs(wanted.cloned().collect(), mode);
+            tests.extend(runs.into_iter().map(|run| run.test(setup, jdk, mode)));
         }
     }
     tests
@@ -357,37 +357,9 @@ impl Program {
                 .is_none_or(|names| names.contains(&self.name.as_str()))
     }
 
-    fn test(&self, setup: &'static Setup, jdk: &'static Jdk, mode: &'static Mode) -> Test {
-        let name = format!("programs::{}::{}::{}", jdk.version, mode.name, self.name);
-        let quick =
-            jdk == setup.jdk() && mode.name == "default" && QUICK.contains(&self.name.as_str());
-        let program = self.clone();
-        test(name, quick, move || program.check(setup, jdk, mode))
-    }
-
-    fn check(&self, setup: &Setup, jdk: &Jdk, mode: &Mode) -> Checked {
-        let watched = self.java(setup, jdk, mode, "agent").agent(&format!(
-            "events=alloc,verify={}{}",
-            self.verify_interval(mode),
-            mode.options
-        ));
-        let ended = watched.run()?.expect(self.exit)?;
-        let as_usual = self.plain_once(setup, jdk)?;
-        if is_alike(&as_usual, &ended).is_err() {
-            // The mode itself may make the difference: only what the agent changes is wrong.
-            is_alike(&self.plain(setup, jdk, mode)?, &ended)?;
-        }
-        watched.lucce().check(&watched.log())?;
-        watched.clean();
-        Ok(())
-    }
-
-    /// Without the agent.
-    fn plain(&self, setup: &Setup, jdk: &Jdk, mode: &Mode) -> Result<Ended, String> {
-        let java = self.java(setup, jdk, mode, "plain");
-        let ended = java.run()?.expect(self.exit)?;
-        java.clean();
-        Ok(ended)
+    /// Programs with native code have flags of their own.
+    fn may_share_jvm(&self) -> bool {
+        self.exit == 0 && self.args.is_empty() && self.jvm.is_empty() && !self.native
     }
 
     /// Without the agent, as Java is usually run: once for all modes.
@@ -398,9 +370,74 @@ impl Program {
         if let Some(ended) = &*known {
             return Ok(Arc::clone(ended));
         }
-        let ended = Arc::new(self.plain(setup, jdk, &MODES[0])?);
+        let ended = Arc::new(ProgramRun::from_program(self.clone()).plain(setup, jdk, &MODES[0])?);
         *known = Some(Arc::clone(&ended));
         Ok(ended)
+    }
+}
+
+/// Programs that run in one JVM, in turn.
+struct ProgramRun {
+    name: String,
+    programs: Vec<Program>,
+}
+
+impl ProgramRun {
+    fn from_program(program: Program) -> ProgramRun {
+        let name = program.name.clone();
+        let programs = vec![program];
+        ProgramRun { name, programs }
+    }
+
+    /// Most programs share a JVM, if the mode lets them.
+    fn from_programs(programs: Vec<Program>, mode: &Mode) -> Vec<ProgramRun> {
+        let (programs, alone): (Vec<_>, Vec<_>) = programs
+            .into_iter()
+            .partition(|program| mode.shares_jvm() && program.may_share_jvm());
+        let mut runs: Vec<_> = alone.into_iter().map(ProgramRun::from_program).collect();
+        if !programs.is_empty() {
+            let name = "together".to_owned();
+            runs.push(ProgramRun { name, programs });
+        }
+        runs
+    }
+
+    fn test(self, setup: &'static Setup, jdk: &'static Jdk, mode: &'static Mode) -> Test {
+        let name = format!("programs::{}::{}::{}", jdk.version, mode.name, self.name);
+        let quick =
+            jdk == setup.jdk() && mode.name == "default" && QUICK.contains(&self.name.as_str());
+        test(name, quick, move || self.check(setup, jdk, mode))
+    }
+
+    fn check(&self, setup: &Setup, jdk: &Jdk, mode: &Mode) -> Checked {
+        let watched = self.java(setup, jdk, mode, "agent").agent(&format!(
+            "events=alloc,verify={}{}",
+            self.verify_interval(mode),
+            mode.options
+        ));
+        let ended = watched.run()?.expect(self.exit())?;
+        let as_usual = self.programs.iter();
+        let as_usual = as_usual.map(|program| program.plain_once(setup, jdk));
+        let as_usual: Vec<_> = as_usual.collect::<Result<_, _>>()?;
+        if is_alike(&as_usual, &ended).is_err() {
+            // The mode itself may make the difference: only what the agent changes is wrong.
+            is_alike(&[Arc::new(self.plain(setup, jdk, mode)?)], &ended)?;
+        }
+        watched.lucce().check(&watched.log())?;
+        watched.clean();
+        Ok(())
+    }
+
+    /// Without the agent.
+    fn plain(&self, setup: &Setup, jdk: &Jdk, mode: &Mode) -> Result<Ended, String> {
+        let java = self.java(setup, jdk, mode, "plain");
+        let ended = java.run()?.expect(self.exit())?;
+        java.clean();
+        Ok(ended)
+    }
+
+    fn exit(&self) -> i32 {
+        self.programs.iter().map(|program| program.exit).sum()
     }
 
     /// Every how many events are compared.
@@ -412,40 +449,57 @@ impl Program {
         }
     }
 
+    /// The main class and its arguments.
+    fn command(&self) -> Vec<String> {
+        match &self.programs[..] {
+            [program] => {
+                let class = format!("io.lucce.programs.{}", program.name);
+                [&[class], &program.args[..]].concat()
+            }
+            programs => {
+                let runner = "io.lucce.programs.InTurn".to_owned();
+                let names = programs.iter().map(|program| program.name.clone());
+                [runner].into_iter().chain(names).collect()
+            }
+        }
+    }
+
     fn java<'a>(&self, setup: &'a Setup, jdk: &'a Jdk, mode: &Mode, run: &str) -> Java<'a> {
         let name = format!("{}-{}-{}-{run}", self.name, jdk.version, mode.name);
         let is_newest = setup.jdks.iter().all(|other| other.version <= jdk.version);
-        let native = self
-            .native
-            .then(|| format!("-Dlucce.native={}", setup.natives.display()));
+        let is_native = self.programs.iter().any(|program| program.native);
+        let native = is_native.then(|| format!("-Dlucce.native={}", setup.natives.display()));
         let native_access =
-            (self.native && jdk.version >= 24).then_some("--enable-native-access=ALL-UNNAMED");
+            (is_native && jdk.version >= 24).then_some("--enable-native-access=ALL-UNNAMED");
         let fewer = (mode.name != MODES[0].name || !is_newest).then_some(FEWER_THREADS);
         Java::new(setup, jdk, &name)
             .flags([VERIFIED])
-            .flags((mode.checks_jni && is_newest || self.native).then_some(CHECKED))
+            .flags((mode.checks_jni && is_newest || is_native).then_some(CHECKED))
             .flags(mode.flags)
             .flags(fewer)
-            .flags(&self.jvm)
+            .flags(self.programs.iter().flat_map(|program| &program.jvm))
             .flags(native)
             .flags(native_access)
-            .main(
-                [format!("io.lucce.programs.{}", self.name)]
-                    .iter()
-                    .chain(&self.args),
-            )
+            .main(self.command())
+    }
+}
+
+impl Mode {
+    /// Whether programs run in one JVM: if all code is compiled, its start takes longer than they do.
+    fn shares_jvm(&self) -> bool {
+        self.name == "comp"
     }
 }
 
 /// It prints the same lines, and nothing new is warned of.
-fn is_alike(expected: &Ended, ended: &Ended) -> Checked {
+fn is_alike(expected: &[Arc<Ended>], ended: &Ended) -> Checked {
     same_output(expected, ended)?;
     no_warnings(expected, ended)
 }
 
 /// Both print equal lines, but for the summary: "SKIPPED no agent (…)" and "OK …". How many contexts it
 /// counts may depend on time: some programs have scheduled tasks.
-fn same_output(expected: &Ended, ended: &Ended) -> Checked {
+fn same_output(expected: &[Arc<Ended>], ended: &Ended) -> Checked {
     let lines = |of: &Ended, summary: &str| -> Vec<String> {
         let plain = |line: &str| match line.starts_with(summary) && line.contains(" contexts at ") {
             true => "the summary".to_owned(),
@@ -454,7 +508,9 @@ fn same_output(expected: &Ended, ended: &Ended) -> Checked {
         let lines = of.stdout.lines().filter(|line| !is_jvm(line));
         lines.map(plain).collect()
     };
-    let expected = lines(expected, "SKIPPED no agent (");
+    let expected = expected.iter();
+    let expected = expected.flat_map(|expected| lines(expected, "SKIPPED no agent ("));
+    let expected: Vec<String> = expected.collect();
     ended.ensure(
         expected == lines(ended, "OK "),
         &format!("without the agent it prints\n{}", expected.join("\n")),
@@ -480,8 +536,8 @@ fn is_jvm(line: &str) -> bool {
 }
 
 /// The JVM warns of nothing that it does not warn of without the agent.
-fn no_warnings(expected: &Ended, ended: &Ended) -> Checked {
-    let known: Vec<&str> = warnings(expected).collect();
+fn no_warnings(expected: &[Arc<Ended>], ended: &Ended) -> Checked {
+    let known: Vec<&str> = expected.iter().flat_map(|ended| warnings(ended)).collect();
     let new: Vec<&str> = warnings(ended)
         .filter(|warning| !known.contains(warning))
         .collect();

@@ -48,7 +48,7 @@ impl<'a> Running<'a> {
         name: &str,
         options: &str,
     ) -> Result<Self, String> {
-        let java = Java::new(setup, jdk, name).agent(options);
+        let java = Java::new_light(setup, jdk, name).agent(options);
         Running::of(java.main(["Forever"]))
     }
 
@@ -109,7 +109,7 @@ impl<'a> Running<'a> {
         while !done(self)? {
             let ended = self.child.try_wait().map_err(|e| e.to_string())?;
             ensure(ended.is_none(), || {
-                format!("the JVM ended\n{}", self.java.printed("stderr"))
+                format!("the JVM ended\n{}", self.java.so_far().text())
             })?;
             ensure(started.elapsed() < limit, || {
                 format!("not within {} s: {what}", limit.as_secs())

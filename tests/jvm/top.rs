@@ -17,7 +17,7 @@ pub fn tests(setup: &'static Setup) -> Vec<Test> {
 }
 
 /// What `Forever` does, and where.
-const WORK: &str = "Forever  Forever.work(Forever.java:15)";
+const WORK: &str = "Forever  Forever.work(Forever.java:17)";
 
 fn once(setup: &Setup) -> Checked {
     let running = Running::start(setup, setup.jdk(), "top-once", "")?;
@@ -103,7 +103,7 @@ fn screen(setup: &Setup) -> Checked {
         "    at Forever.main(Forever.java:9)",
     ])?;
     terminal.press("Up")?;
-    terminal.until(&["    at Forever.work(Forever.java:15)"])?;
+    terminal.until(&["    at Forever.work(Forever.java:17)"])?;
     // Half of the screen is too small for its three lines.
     terminal.resize("11")?;
     terminal.until(&["trace, lines 1 to 2 of 3: PgUp PgDn"])?;
@@ -131,7 +131,7 @@ fn screen(setup: &Setup) -> Checked {
         "1",
     ];
     let report = running.lucce().text(0, &report)?;
-    ensure(report.contains("at Forever.work(Forever.java:15)"), || {
+    ensure(report.contains("at Forever.work(Forever.java:17)"), || {
         report.clone()
     })?;
     let pid = running.pid();

@@ -1,6 +1,7 @@
 //! `build`: everything that a user runs, and the programs of the tests.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::env;
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -29,7 +30,7 @@ pub fn all() -> Outcome {
 /// It does not compile.
 pub fn java() -> Outcome {
     println!("building the Java side with Maven");
-    tools::run_quietly(maven(&mut Command::new("mvn")).args(["-q", "-DskipTests"]))
+    tools::run_quietly(maven_package().args(["-q", "-DskipTests"]))
 }
 
 fn rust() -> Outcome {
@@ -63,11 +64,13 @@ pub fn lab_agent() -> Outcome {
 /// A tool is missing, something does not compile, or a test fails.
 pub fn tested_java() -> Outcome {
     requirements::check(&[requirements::BUILD])?;
-    tools::run(maven(&mut Command::new("mvn")))
+    tools::run(&mut maven_package())
 }
 
-fn maven(mvn: &mut Command) -> &mut Command {
+/// Maven that packs the Java side.
+fn maven_package() -> Command {
     let pom = paths::harness().join("pom.xml");
+    let mut mvn = mvn();
     mvn.args([
         "--batch-mode",
         "--no-transfer-progress",
@@ -78,7 +81,27 @@ fn maven(mvn: &mut Command) -> &mut Command {
     if let Some(new) = jdk::all().into_iter().find(compiles) {
         mvn.arg(format!("-Djdk25.home={}", new.home.display()));
     }
-    with_jdk(mvn)
+    mvn
+}
+
+/// Maven, run by the JDK of [`with_jdk`].
+pub fn mvn() -> Command {
+    short_run("mvn", "MAVEN_OPTS")
+}
+
+/// Gradle, run by the JDK of [`with_jdk`].
+pub fn gradle() -> Command {
+    short_run("gradle", "GRADLE_OPTS")
+}
+
+/// `flags`: the variable of the JVM's flags. If the user has set it, it stays as it is.
+fn short_run(program: &str, flags: &str) -> Command {
+    let mut command = Command::new(program);
+    if env::var_os(flags).is_none() {
+        command.env(flags, jdk::SHORT_RUN.join(" "));
+    }
+    with_jdk(&mut command);
+    command
 }
 
 /// One compiler for the helper class and the Java side, wherever it was found.
@@ -207,7 +230,7 @@ fn compile_for_11(
 ) -> Result<BTreeMap<PathBuf, String>, String> {
     let _ = fs::remove_dir_all(classes);
     let jdk = jdk::compiler().ok_or("no JDK that compiles")?;
-    let mut javac = Command::new(jdk.tool("javac"));
+    let mut javac = jdk.javac();
     javac.args(["--release", "11", "-g", "-nowarn", "-proc:none"]);
     javac.args(["-Xmaxerrs", "10000", "-cp"]);
     javac.arg(programs.join("target/lib/*"));

@@ -284,7 +284,7 @@ pub fn class_path(folder: &Path) -> String {
 /// There is no compiler, or one of them does not compile.
 pub fn compile(folder: &Path) -> Outcome {
     let jdk = jdk::compiler().ok_or("no JDK that compiles")?;
-    let mut javac = Command::new(jdk.tool("javac"));
+    let mut javac = jdk.javac();
     javac
         .args(["--release", "17", "-cp"])
         .arg(api())

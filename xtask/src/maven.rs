@@ -138,20 +138,18 @@ impl Maven {
 
     /// Has what Maven has filled, and is not on a network.
     fn gradle(&self, folder: &Path) -> Command {
-        let mut gradle = Command::new("gradle");
+        let mut gradle = build::gradle();
         gradle
             .current_dir(folder)
             .args(["--no-daemon", "--offline", "--quiet", "-g"])
             .arg(self.to.join("gradle"));
-        build::with_jdk(&mut gradle);
         gradle
     }
 
     fn mvn(&self, folder: &Path) -> Command {
-        let mut mvn = Command::new("mvn");
+        let mut mvn = build::mvn();
         mvn.current_dir(folder)
             .args(["-q", "--batch-mode", "--no-transfer-progress"]);
-        build::with_jdk(&mut mvn);
         mvn
     }
 }

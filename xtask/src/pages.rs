@@ -122,7 +122,7 @@ fn sources() -> PathBuf {
 /// The program that is recorded.
 pub fn compile(folder: &Path) -> Outcome {
     let jdk = jdk::compiler().ok_or("no JDK that compiles")?;
-    let mut javac = Command::new(jdk.tool("javac"));
+    let mut javac = jdk.javac();
     javac.arg("-d").arg(folder).arg(sources().join("Shop.java"));
     tools::run_quietly(&mut javac)
 }

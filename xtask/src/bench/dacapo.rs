@@ -81,7 +81,7 @@ impl Suite {
     /// Against this release of the suite.
     fn compile_callback(&self) -> Result<(), String> {
         let jdk = jdk::compiler().ok_or("no JDK with a compiler")?;
-        let mut javac = Command::new(jdk.tool("javac"));
+        let mut javac = jdk.javac();
         javac.arg("-cp").arg(&self.jar).arg("-d").arg(&self.classes);
         javac.arg(paths::harness().join("dacapo/IterationTimes.java"));
         let compiled = tools::run_quietly(&mut javac);
@@ -303,7 +303,7 @@ mod dacapo_tests {
             fs::write(file, text).unwrap();
         }
         let jdk = jdk::compiler().unwrap();
-        let mut javac = Command::new(jdk.tool("javac"));
+        let mut javac = jdk.javac();
         javac.current_dir(folder.join("src"));
         javac.args(["-d", "../classes", "Harness.java"]);
         tools::run_quietly(&mut javac).unwrap();

@@ -50,11 +50,11 @@ pub fn maven_jars(list: &Path, name: &str) -> Result<PathBuf, String> {
     let jars = folder()?.join(name);
     if !jars.exists() {
         let fresh = folder()?.join(format!("{name}.fresh"));
-        let mut mvn = Command::new("mvn");
+        let mut mvn = build::mvn();
         mvn.args(["--batch-mode", "--no-transfer-progress", "--quiet", COPY]);
         mvn.arg("-f").arg(list);
         mvn.arg(format!("-DoutputDirectory={}", fresh.display()));
-        tools::run_quietly(build::with_jdk(&mut mvn))?;
+        tools::run_quietly(&mut mvn)?;
         fs::rename(&fresh, &jars).map_err(|e| format!("{}: {e}", jars.display()))?;
     }
     Ok(jars)

@@ -202,7 +202,7 @@ impl Drop for Ended {
 /// A program that goes on until it is ended.
 fn busy(logs: &Logs, log: &Path) -> Result<Command, String> {
     let jdk = jdk::compiler().ok_or("no JDK that compiles")?;
-    let mut javac = Command::new(jdk.tool("javac"));
+    let mut javac = jdk.javac();
     javac
         .arg("-d")
         .arg(&logs.folder)
