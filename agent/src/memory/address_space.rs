@@ -65,6 +65,16 @@ pub fn shared_stacks() -> &'static ShadowStacks {
     SHARED.get_or_init(|| ShadowStacks::new(false).unwrap())
 }
 
+/// The pointer of a thread for which no shadow stack was left. Its frames use the upper half of the scratch memory.
+pub fn stackless_pointer() -> Slot {
+    Slot::from_pointer(SCRATCH / 2)
+}
+
+/// Whether `pointer` belongs to a thread for which no shadow stack was left.
+pub fn is_of_stackless_thread(pointer: Slot) -> bool {
+    (SCRATCH / 2..SCRATCH).contains(&pointer.pointer())
+}
+
 /// Makes `base`, the scratch memory, the base of slots. It has `bytes` bytes and one page below.
 fn register_scratch(base: usize, bytes: usize) {
     slots::set_base_address(base);
@@ -524,6 +534,20 @@ impl MethodOfSite {
 #[cfg(test)]
 mod address_space_tests {
     use super::*;
+
+    #[test]
+    fn threads_without_stacks_are_recognized() {
+        let first = stackless_pointer();
+        for (pointer, is_stackless) in [
+            (Slot::from_pointer(0), false),
+            (Slot::from_pointer(0).up_by(100), false),
+            (first, true),
+            (first.up_by(100_000), true),
+            (Slot::from_pointer(SCRATCH), false),
+        ] {
+            assert_eq!(is_of_stackless_thread(pointer), is_stackless, "{pointer:?}");
+        }
+    }
 
     #[test]
     fn pointers_of_boot_threads_are_recognized() {

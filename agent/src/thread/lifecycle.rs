@@ -7,7 +7,7 @@ use lucce_callgraph::ContextId;
 use lucce_jvmti::JniEnvironment;
 
 use crate::core::{VerifySums, thread_fields};
-use crate::memory::address_space::stack_size;
+use crate::memory::address_space::{self, stack_size};
 use crate::memory::shared_layout::SCHEDULING;
 use crate::memory::slots::Slot;
 use crate::thread::tags::{OpenTags, TagSet};
@@ -92,7 +92,8 @@ pub fn begin_out_of_scope(agent: ThreadParts<'_>, env: JniEnvironment, thread: j
     }
 }
 
-/// Gives a thread a state, and a shadow stack unless it has one from before the start. Returns its first slot.
+/// Gives a thread a state, and a shadow stack unless it has one from before the start. Returns its first slot. `None`: no
+/// stack is left. Then the thread never gets one, because its frames use scratch memory, as those of other such threads do.
 pub fn enlist_thread(
     agent: ThreadParts<'_>,
     env: JniEnvironment,
@@ -100,8 +101,15 @@ pub fn enlist_thread(
     pointer: Slot,
 ) -> Option<Slot> {
     let fields = thread_fields(agent.core, env, thread)?;
+    if address_space::is_of_stackless_thread(pointer) {
+        return None;
+    }
     let boot = agent.core.stacks.find_boot_region(pointer);
-    let region = boot.or_else(|| agent.core.stacks.take_region(stack_size()))?;
+    let Some(region) = boot.or_else(|| agent.core.stacks.take_region(stack_size())) else {
+        let stackless = address_space::stackless_pointer().pointer();
+        env.set_long(thread, fields.pointer.as_raw(), stackless as jlong);
+        return None;
+    };
     let is_virtual = env.is_virtual_thread(thread);
     let mut state = ThreadState::new(region, is_virtual, agent.core.verify.begin_thread());
     state.tracking = agent.counters.tracking.begin_thread(env, thread, fields);
