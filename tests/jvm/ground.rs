@@ -24,6 +24,7 @@ pub fn tests(setup: &'static Setup) -> Vec<Test> {
         add("long-methods", true, long_methods);
         if version >= 24 {
             add("archive", true, archive);
+            add("few-stacks", false, few_stacks);
         }
     }
     tests
@@ -59,6 +60,28 @@ fn few_addresses(setup: &Setup, jdk: &Jdk) -> Checked {
         java.lucce().check(&java.log())?;
         java.clean();
     }
+    Ok(())
+}
+
+/// More threads live than there are shadow stacks: events of the others are lost, and no number is wrong.
+fn few_stacks(setup: &Setup, jdk: &Jdk) -> Checked {
+    let java = Java::new(setup, jdk, &format!("few-stacks-{}", jdk.version));
+    let java = java
+        .agent("events=alloc,verify=3")
+        .flags(["-Xint", "-Xmx128m", "-XX:+UseSerialGC"])
+        .flags(["-Dlucce.threads=20", "-Dlucce.check.none-allowed=true"])
+        .main(["io.lucce.programs.VirtualThreads"]);
+    let ended = limited(&java, jdk, 6, &java.arguments())?.expect(0)?;
+    ended.ensure(ended.last_line().starts_with("OK "), "no result")?;
+    let log = java.log();
+    java.lucce().check(&log)?;
+    let stats = java
+        .lucce()
+        .json(&["stats", "--json", &log.to_string_lossy()])?;
+    ensure(stats["agent"]["events.lost"].as_u64() > Some(0), || {
+        format!("each thread has a stack: {stats}")
+    })?;
+    java.clean();
     Ok(())
 }
 
