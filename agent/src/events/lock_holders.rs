@@ -14,13 +14,14 @@
 //! If no hook precedes the release, as in native methods and in classes left as they are, the holder stays unknown. So does the
 //! holder of a wait that finds no slot.
 //!
-//! Java code reads a word with a bit for each wait without a known holder. Each use of a slot has its turn: a report with
-//! another turn came too late, and is ignored. Turns are odd while the slot is in use.
+//! Java code reads a word with a bit for each wait without a known holder. Each use of a slot has its turn, in a word beside
+//! the bits: a report with another turn came too late, and is ignored. Turns are odd while the slot is in use, so the word
+//! also claims the slot. All words of the first slots are in one line of the processor's cache.
 
 use std::array;
 use std::cell::RefCell;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{MutexGuard, OnceLock};
 
 use jvmti_bindings::sys::jni::{jclass, jobject};
 use lucce_callgraph::ContextId;
@@ -49,8 +50,6 @@ static WAITS: ContendedWaits = ContendedWaits::new();
 struct ContendedWaits {
     /// `LucceRtLocks.contended` as a global reference, which is never deleted.
     locks: OnceLock<usize>,
-    /// A bit for each slot in use.
-    claimed: AtomicU64,
     slots: [WaitSlot; LOCK_SLOTS],
 }
 
@@ -62,7 +61,7 @@ struct WaitSlot(WatchedMutex<ContendedWait>);
 /// One wait.
 #[repr(C)]
 struct ContendedWait {
-    /// Odd: the slot is in use.
+    /// The slot's turn when the wait began.
     turn: u64,
     /// Nanoseconds of the clock of events.
     since: u64,
@@ -116,7 +115,8 @@ impl ContendedWait {
     }
 
     /// Begins another wait. The unused arrivals stay as they are.
-    fn restart(&mut self, since: u64, holder_type: EventTypeId) {
+    fn restart(&mut self, turn: u64, since: u64, holder_type: EventTypeId) {
+        self.turn = turn;
         self.since = since;
         self.holder_type = holder_type;
         self.is_decided = false;
@@ -124,7 +124,7 @@ impl ContendedWait {
     }
 
     fn is_open(&self, turn: u64) -> bool {
-        self.turn == turn && turn % 2 == 1 && !self.is_decided
+        self.turn == turn && !self.is_decided
     }
 
     fn arrivals(&mut self) -> std::slice::IterMut<'_, (usize, u32)> {
@@ -178,7 +178,6 @@ impl ContendedWaits {
     const fn new() -> ContendedWaits {
         ContendedWaits {
             locks: OnceLock::new(),
-            claimed: AtomicU64::new(0),
             slots: [const { WaitSlot(WatchedMutex::new(ContendedWait::new())) }; LOCK_SLOTS],
         }
     }
@@ -188,36 +187,29 @@ impl ContendedWaits {
         Some(std::ptr::with_exposed_provenance_mut(*array))
     }
 
-    fn claim_slot(&self) -> Option<usize> {
-        let mut claimed = self.claimed.load(Ordering::Relaxed);
-        loop {
-            let slot = claimed.trailing_ones();
-            let next = claimed | 1_u64.checked_shl(slot)?;
-            // Acquire: pairs with the Release in `end_wait`, so the slot's lock is gone from the array.
-            let swapped = self.claimed.compare_exchange_weak(
-                claimed,
-                next,
-                Ordering::Acquire,
-                Ordering::Relaxed,
-            );
-            match swapped {
-                Ok(_) => return Some(slot as usize),
-                Err(now) => claimed = now,
-            }
-        }
+    /// The wait of a slot, locked. `None`: the wait with that turn is over, or there is no such slot.
+    fn lock_wait(&self, slot: usize, turn: u64) -> Option<MutexGuard<'_, ContendedWait>> {
+        let WaitSlot(wait) = self.slots.get(slot)?;
+        let wait = wait.lock();
+        // Relaxed: what a thread that ends its wait at the same time has done does not matter here.
+        let is_current = slots::lock_turn_word(slot)?.load(Ordering::Relaxed) == turn;
+        is_current.then_some(wait)
     }
+}
 
-    /// Changes a slot's wait, and publishes its turn.
-    fn change_turn(&self, slot: usize, change: impl FnOnce(&mut ContendedWait)) {
-        if let Some(WaitSlot(wait)) = self.slots.get(slot)
-            && let Some(word) = slots::lock_turn_word(slot)
-        {
-            let mut wait = wait.lock();
-            wait.turn += 1;
-            change(&mut wait);
-            word.store(wait.turn, Ordering::Release);
-        }
-    }
+/// Claims a free slot. Returns it with the turn of its new use.
+fn claim_slot() -> Option<(usize, u64)> {
+    (0..LOCK_SLOTS).find_map(|slot| Some((slot, claim_turn(slots::lock_turn_word(slot)?)?)))
+}
+
+/// Makes the turn odd. `None`: it is odd already.
+fn claim_turn(word: &AtomicU64) -> Option<u64> {
+    let turn = word.load(Ordering::Relaxed);
+    let next = turn + 1;
+    let is_free = turn.is_multiple_of(2);
+    // Acquire: pairs with the Release in `end_wait`, so the slot's lock is gone from the array.
+    let claim = || word.compare_exchange(turn, next, Ordering::Acquire, Ordering::Relaxed);
+    (is_free && claim().is_ok()).then_some(next)
 }
 
 /// Keeps the array in which Java code finds locks that threads wait for.
@@ -236,8 +228,11 @@ pub fn begin_wait(
 ) -> Option<LockSlot> {
     let (locks, word) = (WAITS.locks()?, slots::lock_waits_word()?);
     let holder_type = find_holder_type(agent, env, (lock, kind), (context, wait_type))?;
-    let slot = WAITS.claim_slot()?;
-    WAITS.change_turn(slot, |wait| wait.restart(since, holder_type));
+    let (slot, turn) = claim_slot()?;
+    // Only the thread that has claimed the slot changes its turn.
+    WAITS
+        .lock_wait(slot, turn)?
+        .restart(turn, since, holder_type);
     env.set_element(locks, slot as i32, lock);
     // Release: a hook that sees the bit sees the turn and the lock.
     word.fetch_or(1 << slot, Ordering::Release);
@@ -247,21 +242,21 @@ pub fn begin_wait(
 /// The wait ends.
 pub fn end_wait(env: JniEnvironment, LockSlot(slot): LockSlot) {
     clear_bit(slot);
-    WAITS.change_turn(slot, |_| ());
     if let Some(locks) = WAITS.locks() {
         env.set_element(locks, slot as i32, std::ptr::null_mut());
     }
-    // Release: pairs with the Acquire in `claim_slot`.
-    WAITS.claimed.fetch_and(!(1 << slot), Ordering::Release);
+    if let Some(word) = slots::lock_turn_word(slot) {
+        let turn = word.load(Ordering::Relaxed);
+        // Release: pairs with the Acquire in `claim_turn`.
+        word.store(turn + 1, Ordering::Release);
+    }
 }
 
 /// The current thread acquires the lock of `slot`.
 pub fn note_acquired(state: &ThreadState, slot: usize, turn: u64) {
-    let Some(WaitSlot(wait)) = WAITS.slots.get(slot) else {
-        return;
-    };
-    let mut wait = wait.lock();
-    if wait.is_open(turn) {
+    if let Some(mut wait) = WAITS.lock_wait(slot, turn)
+        && wait.is_open(turn)
+    {
         wait.add_arrival(ReportingThread::new(state).address);
         if wait.is_decided {
             clear_bit(slot);
@@ -312,17 +307,16 @@ fn report_release(
     (slot, turn): (usize, u64),
     (number, fully): (ContextId, bool),
 ) {
-    let Some(WaitSlot(wait)) = WAITS.slots.get(slot) else {
+    let now = clock::nano_time();
+    let Some(mut wait) = WAITS.lock_wait(slot, turn) else {
         return;
     };
-    let now = clock::nano_time();
-    let mut wait = wait.lock();
     if !wait.is_open(turn) {
         return;
     }
     let outcome = wait.release_lock(ReportingThread::new(state), now, fully);
     if wait.is_decided {
-        // Within the lock: the bit is that of this turn.
+        // Within the lock: the bit is that of this turn, for a new wait is prepared within the lock before it sets the bit.
         clear_bit(slot);
     }
     drop(wait);
@@ -357,8 +351,12 @@ fn count_holder(
 }
 
 fn clear_bit(slot: usize) {
-    if let Some(word) = slots::lock_waits_word() {
-        word.fetch_and(!(1 << slot), Ordering::Relaxed);
+    let bit = 1 << slot;
+    // The holder has cleared it if it is known: the thread that waited need not write.
+    if let Some(word) = slots::lock_waits_word()
+        && word.load(Ordering::Relaxed) & bit != 0
+    {
+        word.fetch_and(!bit, Ordering::Relaxed);
     }
 }
 
@@ -448,6 +446,11 @@ mod lock_holders_tests {
         wait.add_arrival(late.address);
         assert_eq!(wait.release_lock(late, 120, false), ReleaseOutcome::Other);
         assert!(wait.is_open(1) && !wait.is_open(3));
+        wait.restart(3, 100, HOLDER);
+        assert!(wait.is_open(3) && !wait.is_open(1));
+        wait = new_wait();
+        wait.add_arrival(late.address);
+        assert_eq!(wait.release_lock(late, 120, false), ReleaseOutcome::Other);
         // The holder enters once more: its inner release ends nothing.
         wait.add_arrival(holder.address);
         assert_eq!(wait.release_lock(holder, 130, false), ReleaseOutcome::Other);
@@ -465,6 +468,15 @@ mod lock_holders_tests {
         let mut wait = new_wait();
         assert_eq!(wait.release_lock(thread, 150, false), ReleaseOutcome::Other);
         assert!(!wait.is_open(1));
+    }
+
+    #[test]
+    fn a_turn_is_claimed_once() {
+        let word = AtomicU64::new(0);
+        assert_eq!(claim_turn(&word), Some(1));
+        assert_eq!(claim_turn(&word), None);
+        word.store(2, Ordering::Relaxed);
+        assert_eq!(claim_turn(&word), Some(3));
     }
 
     #[test]

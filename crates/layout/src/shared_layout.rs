@@ -49,10 +49,10 @@ shared_constants! {
     IN_DOWNCALL: i64 = -1;
     /// The word of the event mask lies this far below [`BASE`].
     EVENT_MASK: usize = 4096;
-    /// The word of [`EVENT_MASK`]'s page that has a bit for each wait without a known holder. A cache line of its own.
+    /// The word of [`EVENT_MASK`]'s page that has a bit for each wait without a known holder. It begins a cache line.
     LOCK_WAITS: usize = 4032;
-    /// For each of those waits, the word with its turn: see `thread::lock_holders`.
-    LOCK_TURNS: usize = 3968;
+    /// For each of those waits, the word with its turn: see `events::lock_holders`. Seven of them share that line.
+    LOCK_TURNS: usize = 4024;
     /// Number of waits whose holder can be found at a time.
     LOCK_SLOTS: usize = 64;
     /// Size of the memory for frames of unknown threads: see `address_space`.
