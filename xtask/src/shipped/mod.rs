@@ -34,7 +34,7 @@ const AGENT: Limits = Limits {
     tls: 512,
 };
 const COMMAND: Limits = Limits {
-    size: 8_800_000,
+    size: 9_000_000,
     tls: 2048,
 };
 
