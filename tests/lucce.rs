@@ -107,6 +107,14 @@ impl<'a> Lucce<'a> {
             .map_err(|e| format!("no JSON from lucce: {e}\n{errors}"))
     }
 
+    /// What `lucce stats --json` says of a log.
+    ///
+    /// # Errors
+    /// As of `json`.
+    pub fn stats(self, log: impl AsRef<OsStr>) -> Result<Value, String> {
+        self.json(&["stats".as_ref(), "--json".as_ref(), log.as_ref()])
+    }
+
     /// The log is whole, numbers decode, events were compared and none differed.
     ///
     /// # Errors

@@ -17,6 +17,25 @@ const LIMIT: Duration = Duration::from_secs(900);
 /// Flags of a VM that starts fast: one compiler, the fast one, and one thread that collects.
 pub const LIGHT_VM: [&str; 2] = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"];
 
+/// Programs do things a quarter of the usual number of times, and start fewer virtual threads at once: the VM takes long to tell
+/// the stack of one.
+const FEWER_REPEATS: [&str; 2] = ["-Dlucce.repeats=25", "-Dlucce.threads=2000"];
+
+/// Flags with which programs repeat what they do until the VM has compiled it. They are usual, but not in most tests.
+pub const ALL_REPEATS: [&str; 2] = ["-Dlucce.repeats=100", "-Dlucce.threads=10000"];
+
+/// In place of `-Xcomp`, as a flag of [`Java`]: only programs, hooks, threads and tasks are compiled at their first call. The JVM
+/// takes several times as long to compile all that the JDK runs at its start.
+pub const COMPILE_PROGRAMS: &str = "compile programs";
+
+/// What `COMPILE_PROGRAMS` compiles.
+const COMPILED: [&str; 4] = [
+    "io/lucce/*.*",
+    "java/lang/LucceRt*.*",
+    "java/lang/Thread*.*",
+    "java/util/concurrent/*.*",
+];
+
 /// A JVM that is to run, in a folder of its own.
 pub struct Java<'a> {
     setup: &'a Setup,
@@ -55,6 +74,13 @@ fn needs_lab(options: &str) -> bool {
     options.any(|(key, value)| LAB_OPTIONS.contains(&&*format!("{key}={value}")))
 }
 
+/// The JVM's flags for `COMPILE_PROGRAMS`.
+fn compile_flags() -> impl Iterator<Item = OsString> {
+    let only = COMPILED.map(|pattern| format!("-XX:CompileCommand=compileonly,{pattern}"));
+    let all = ["-Xcomp", "-XX:CompileCommand=quiet"].map(str::to_owned);
+    all.into_iter().chain(only).map(OsString::from)
+}
+
 impl<'a> Java<'a> {
     /// `name` is the folder's.
     pub fn new(setup: &'a Setup, jdk: &'a Jdk, name: &str) -> Java<'a> {
@@ -79,10 +105,11 @@ impl<'a> Java<'a> {
             jdk,
             folder: setup.scratch.join(name),
             agent: None,
-            // ZGC is an experiment there.
-            flags: (*jdk == setup.jdk_11)
-                .then(|| "-XX:+UnlockExperimentalVMOptions".into())
+            flags: FEWER_REPEATS
                 .into_iter()
+                // ZGC is an experiment there.
+                .chain((*jdk == setup.jdk_11).then_some("-XX:+UnlockExperimentalVMOptions"))
+                .map(OsString::from)
                 .collect(),
             class_path,
             command: Vec::new(),
@@ -121,8 +148,12 @@ impl<'a> Java<'a> {
     }
 
     pub fn flags(mut self, flags: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Self {
-        self.flags
-            .extend(flags.into_iter().map(|flag| flag.as_ref().to_owned()));
+        for flag in flags {
+            match flag.as_ref() {
+                flag if flag == COMPILE_PROGRAMS => self.flags.extend(compile_flags()),
+                flag => self.flags.push(flag.to_owned()),
+            }
+        }
         self
     }
 

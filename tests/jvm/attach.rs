@@ -8,7 +8,7 @@ use std::fs;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use lucce_tests::{Checked, Java, Jdk, Setup, ensure};
+use lucce_tests::{COMPILE_PROGRAMS, Checked, Java, Jdk, Setup, ensure};
 use serde_json::Value;
 
 use crate::running::Running;
@@ -18,7 +18,11 @@ use crate::{Test, test};
 const WAYS: [(&str, &[&str], bool); 4] = [
     ("default", &["-Xcheck:jni"], true),
     ("int", &["-Xint"], false),
-    ("comp", &["-Xcomp", "-XX:TieredStopAtLevel=1"], false),
+    (
+        "comp",
+        &[COMPILE_PROGRAMS, "-XX:TieredStopAtLevel=1"],
+        false,
+    ),
     ("z", &["-XX:+UseZGC"], false),
 ];
 
@@ -368,9 +372,7 @@ fn refused(setup: &'static Setup) -> Checked {
     // Without detach: the log is ended with the JVM.
     let java = jvm.end()?;
     let log = java.log();
-    let stats = java
-        .lucce()
-        .json(&["stats", "--json", &log.to_string_lossy()])?;
+    let stats = java.lucce().stats(&log)?;
     ensure(stats["ended"] == true, || format!("stats: {stats}"))?;
     java.clean();
 
@@ -424,7 +426,7 @@ fn for_a_while(setup: &'static Setup) -> Checked {
     jvm.lucce().text(0, &arguments)?;
     is_without(&jvm)?;
     jvm.works_on()?;
-    let stats = jvm.lucce().json(&["stats", "--json", &out])?;
+    let stats = jvm.lucce().stats(&*out)?;
     let sampled = jvm.lucce().json(&["report", "--json", &out])?;
     let count = sampled["totals"]["count"].as_u64();
     ensure(count > Some(0) && sampled["ended"] == true, || {
@@ -543,7 +545,7 @@ fn again_and_again(setup: &'static Setup) -> Checked {
                 Ok(status.threads.is_empty() && !status.maps.contains("run-"))
             })?;
             addresses.push(Own::of(&pid)?.addresses);
-            let stats = jvm.lucce().json(&["stats", "--json", &log])?;
+            let stats = jvm.lucce().stats(&log)?;
             ensure(stats["ended"] == true, || format!("round {round}: {stats}"))?;
             let told = || format!("round {round}: {stats}");
             match is_leak {

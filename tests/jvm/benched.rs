@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use lucce_tests::{Checked, Java, Jdk, Setup, ensure};
+use lucce_tests::{COMPILE_PROGRAMS, Checked, Java, Jdk, Setup, ensure};
 
 use crate::{Test, test};
 
@@ -14,7 +14,7 @@ const START_AND_END: f64 = 80.0;
 /// Compilers and collectors that are as busy as the program's threads.
 const WAYS: [(&str, &[&str]); 3] = [
     ("default", &["-Xmx64m"]),
-    ("comp", &["-Xcomp", "-XX:+UseParallelGC"]),
+    ("comp", &[COMPILE_PROGRAMS, "-XX:+UseParallelGC"]),
     ("z", &["-XX:+UseZGC", "-Xmx128m"]),
 ];
 

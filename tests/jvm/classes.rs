@@ -5,11 +5,11 @@ use lucce_tests::{Checked, Java, Jdk, Setup, ensure};
 
 use crate::{Test, test};
 
-/// The program's arguments, the VM's flags, and what is counted.
+/// The program's arguments, the VM's flags, and the agent's options.
 const WAYS: [(&str, &[&str], &[&str], &str); 5] = [
-    ("default", &[], &[], "alloc"),
-    ("guarded", &["guarded"], &[], "alloc"),
-    ("call", &[], &[], "call+alloc+lock"),
+    ("default", &[], &[], "events=alloc,verify=1"),
+    ("guarded", &["guarded"], &[], "events=alloc,verify=1"),
+    ("call", &[], &[], "events=call+alloc+lock,verify=7"),
     // Without verification the VM may run anything, so only what it would run with it.
     (
         "unverified",
@@ -18,9 +18,14 @@ const WAYS: [(&str, &[&str], &[&str], &str); 5] = [
             "-XX:+UnlockDiagnosticVMOptions",
             "-XX:-BytecodeVerificationRemote",
         ],
-        "alloc",
+        "events=alloc,verify=1",
     ),
-    ("app", &["sound", "guarded"], &[], "alloc,instrument=app"),
+    (
+        "app",
+        &["sound", "guarded"],
+        &[],
+        "events=alloc,verify=1,instrument=app",
+    ),
 ];
 
 pub fn tests(setup: &'static Setup) -> Vec<Test> {
@@ -71,9 +76,7 @@ fn check_asked_stacks(java: &Java, key: &str) -> Checked {
     java.run()?.expect(0)?;
     let log = java.log();
     java.lucce().check(&log)?;
-    let stats = java
-        .lucce()
-        .json(&["stats", "--json", &log.to_string_lossy()])?;
+    let stats = java.lucce().stats(&log)?;
     let count = |key: &str| stats["agent"][key].as_u64();
     let (all, cheap) = (count("agent.upcalls"), count(key));
     let later = count("agent.upcalls_located");
@@ -95,9 +98,7 @@ fn frames_tell_enough(setup: &Setup, jdk: &Jdk) -> Checked {
     ended.ensure(!ended.text().contains(UNKNOWN_CALLER), "no warning")?;
     let log = java.log();
     java.lucce().check(&log)?;
-    let stats = java
-        .lucce()
-        .json(&["stats", "--json", &log.to_string_lossy()])?;
+    let stats = java.lucce().stats(&log)?;
     let count = |key: &str| stats["agent"][key].as_u64();
     let by_frames = count("agent.upcalls_by_frames");
     let enough = by_frames > Some(0) && count("agent.upcalls_lost") == Some(0);
@@ -141,7 +142,7 @@ fn lost_entries_are_told(setup: &Setup, jdk: &Jdk) -> Checked {
     ended.ensure(warnings == 1, &format!("{warnings} warnings"))?;
     let log = java.log().to_string_lossy().into_owned();
     let lucce = java.lucce();
-    let stats = lucce.json(&["stats", "--json", &log])?;
+    let stats = lucce.stats(&log)?;
     let counted = stats["agent"]["agent.upcalls_lost"].as_u64();
     let checked = lucce.json(&["check", "--json", &log])?;
     let told = checked["lost_entries"].as_u64();
@@ -157,7 +158,7 @@ fn lost_entries_are_told(setup: &Setup, jdk: &Jdk) -> Checked {
 fn check(
     setup: &Setup,
     jdk: &Jdk,
-    &(way, arguments, flags, events): &(&str, &[&str], &[&str], &str),
+    &(way, arguments, flags, options): &(&str, &[&str], &[&str], &str),
 ) -> Checked {
     let java = |name: &str| {
         let folder = format!("classes-{}-{way}-{name}", jdk.version);
@@ -166,7 +167,7 @@ fn check(
     };
     let plain = java("plain").run()?.expect(0)?;
     ensure(plain.stdout.lines().count() > 20, || plain.text())?;
-    let java = java("agent").agent(&format!("events={events},verify=1"));
+    let java = java("agent").agent(options);
     let ended = java.run()?.expect(0)?;
     ensure(plain.stdout == ended.stdout, || {
         format!(
@@ -177,9 +178,7 @@ fn check(
     })?;
     let log = java.log();
     java.lucce().text(0, &["check", &log.to_string_lossy()])?;
-    let stats = java
-        .lucce()
-        .json(&["stats", "--json", &log.to_string_lossy()])?;
+    let stats = java.lucce().stats(&log)?;
     let text = stats.to_string();
     for none in [r#""events.lost":0"#, r#""agent.upcalls_lost":0"#] {
         ensure(text.contains(none), || format!("{none}: {text}"))?;

@@ -54,7 +54,7 @@ fn decode(setup: &Setup, jdk: &Jdk) -> Checked {
 
 /// Numbers name their run, so they are found in what the program has printed, and as bare numbers they are known, too.
 fn in_lines_of_text(java: &Java, log: &str, places: &[(&str, &str)]) -> Checked {
-    let stats = java.lucce().json(&["stats", "--json", log])?;
+    let stats = java.lucce().stats(log)?;
     let run = stats["run_id"].as_str().unwrap_or_default();
     let prefix = format!("lucce:{run}:0x");
     for (id, trace) in places {

@@ -41,7 +41,7 @@ fn covered<'a>(setup: &'a Setup, jdk: &'a Jdk, how: &str, options: &str) -> Java
 }
 
 fn stats(lucce: Lucce, log: &str) -> Result<Value, String> {
-    lucce.json(&["stats", "--json", log])
+    lucce.stats(log)
 }
 
 /// The numbers of a thread; of all together: no name.

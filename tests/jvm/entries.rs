@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use lucce_tests::{Checked, Java, Jdk, Lucce, Setup, ensure};
+use lucce_tests::{COMPILE_PROGRAMS, Checked, Java, Jdk, Lucce, Setup, ensure};
 
-use crate::modes::{self, Case, FEWER_THREADS, Mode};
+use crate::modes::{self, Case, Mode};
 use crate::{Test, test};
 
 const PROGRAM: &str = "io.lucce.programs.Entries";
@@ -20,14 +20,18 @@ pub fn tests(setup: &'static Setup) -> Vec<Test> {
         ("int", &["-Xint", "-Xcheck:jni"], ""),
         (
             "comp",
-            &["-Xcomp", "-XX:-TieredCompilation", "-XX:+UseSerialGC"],
+            &[
+                COMPILE_PROGRAMS,
+                "-XX:-TieredCompilation",
+                "-XX:+UseSerialGC",
+            ],
             "",
         ),
         ("c1", &["-XX:TieredStopAtLevel=1"], ""),
         ("app", &["-Xcheck:jni"], ",instrument=app"),
         (
             "include",
-            &["-Xcomp", "-XX:-TieredCompilation"],
+            &[COMPILE_PROGRAMS, "-XX:-TieredCompilation"],
             ",include=io.lucce.*+java.util.Tree*",
         ),
     ];
@@ -107,7 +111,7 @@ fn verified(setup: &Setup, jdk: &Jdk, program: &str, classes: &str) -> Checked {
     let java = Java::new(setup, jdk, &name);
     let java = java
         .agent(&format!("events=call+thread+alloc,verify=67{classes}"))
-        .flags([&*format!("-Dlucce.scope={scope}"), FEWER_THREADS])
+        .flags([format!("-Dlucce.scope={scope}")])
         .main([format!("io.lucce.programs.{program}")]);
     java.run()?.expect(0)?;
     java.lucce().check(&java.log())?;

@@ -75,9 +75,7 @@ fn few_stacks(setup: &Setup, jdk: &Jdk) -> Checked {
     ended.ensure(ended.last_line().starts_with("OK "), "no result")?;
     let log = java.log();
     java.lucce().check(&log)?;
-    let stats = java
-        .lucce()
-        .json(&["stats", "--json", &log.to_string_lossy()])?;
+    let stats = java.lucce().stats(&log)?;
     ensure(stats["agent"]["events.lost"].as_u64() > Some(0), || {
         format!("each thread has a stack: {stats}")
     })?;

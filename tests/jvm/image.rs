@@ -26,9 +26,7 @@ fn every_class_verifies(setup: &Setup, jdk: &Jdk) -> Checked {
     let ended = java.run()?.expect(0)?;
     ended.ensure(ended.last_line().starts_with("OK "), "a class was refused")?;
     let log = java.log();
-    let stats = java
-        .lucce()
-        .json(&["stats", "--json", &log.to_string_lossy()])?;
+    let stats = java.lucce().stats(&log)?;
     let agent = |key: &str| stats["agent"][key].as_u64().unwrap_or_default();
     println!(
         "JDK {}: {}; rewritten {} classes, passed through {} classes and {} methods",

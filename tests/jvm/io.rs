@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use lucce_tests::{Checked, Java, Jdk, Lucce, Setup, ensure};
+use lucce_tests::{COMPILE_PROGRAMS, Checked, Java, Jdk, Lucce, Setup, ensure};
 use serde_json::Value;
 
 use crate::expected::expected;
@@ -32,7 +32,11 @@ const MODES: [Mode; 8] = [
     ),
     (
         "comp",
-        &["-Xcomp", "-XX:-TieredCompilation", "-XX:+UseSerialGC"],
+        &[
+            COMPILE_PROGRAMS,
+            "-XX:-TieredCompilation",
+            "-XX:+UseSerialGC",
+        ],
         "events=io,verify=1",
         &[],
         17,

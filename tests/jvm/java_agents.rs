@@ -100,7 +100,7 @@ fn disabled(setup: &Setup, jdk: &Jdk, how: &str) -> Checked {
     ended.ensure(ended.stdout.contains("OK"), "numbers are right")?;
     java.lucce().check(&java.log())?;
     let log = java.log().display().to_string();
-    let stats = java.lucce().json(&["stats", "--json", &log])?;
+    let stats = java.lucce().stats(&log)?;
     let keeps = u64::from(how == "full");
     let kept = stats["agent"]["classes.kept_hooks"].as_u64();
     let warnings = stats["warnings"].as_array().map_or(&[][..], Vec::as_slice);

@@ -12,7 +12,7 @@ const FAILING: &str = "fails";
 /// Name, agent's options, JVM's flags.
 const MODES: [(&str, &str, &[&str]); 3] = [
     ("default", "events=alloc+thread,verify=5", &[]),
-    ("int", "verify=11", &["-Xint", "-Xcheck:jni"]),
+    ("int", "verify=97", &["-Xint"]),
     // The VM's own objects are counted as well, and none of them is a test's.
     (
         "all",

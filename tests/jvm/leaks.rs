@@ -4,7 +4,7 @@ use std::process::{Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use lucce_tests::{Checked, Ended, Java, Jdk, Lucce, PATIENCE, Setup, ensure};
+use lucce_tests::{COMPILE_PROGRAMS, Checked, Ended, Java, Jdk, Lucce, PATIENCE, Setup, ensure};
 use serde_json::Value;
 
 use crate::{Test, test};
@@ -48,7 +48,7 @@ pub fn tests(setup: &'static Setup) -> Vec<Test> {
         }
         for (name, flags) in [
             ("int", &["-Xint", "-XX:+UseParallelGC"][..]),
-            ("comp", &["-Xcomp", "-XX:+UseSerialGC"]),
+            ("comp", &[COMPILE_PROGRAMS, "-XX:+UseSerialGC"]),
             ("z", &["-XX:+UseZGC"]),
         ] {
             let name_of = format!("leaks::{}::{name}", jdk.version);
@@ -197,7 +197,7 @@ fn in_a_mode(setup: &Setup, jdk: &Jdk, name: &str, flags: &[&str]) -> Checked {
     let log = java.log().to_string_lossy().into_owned();
     let report = java.lucce().json(&["leaks", "--json", &log])?;
     ended.ensure(report["damage"].is_null(), "every number decodes")?;
-    let sampled = java.lucce().json(&["stats", "--json", &log])?;
+    let sampled = java.lucce().stats(&log)?;
     ended.ensure(stat(&sampled, "leak.sampled") > 1_000, &sampled.to_string())?;
     java.clean();
     Ok(())
@@ -257,9 +257,7 @@ fn none_lost(setup: &Setup, jdk: &Jdk, way: &str) -> Checked {
             (java, ended)
         }
     };
-    let stats = java
-        .lucce()
-        .json(&["stats", "--json", &java.log().to_string_lossy()])?;
+    let stats = java.lucce().stats(java.log())?;
     let is = |key: &str| stat(&stats, key);
     let fine = is("leak.lost") == 0 && is("events.lost") == 0 && is("verify.mismatches") == 0;
     let some = is("leak.sampled") > 10_000 && is("verify.compared") > 1_000;
@@ -283,7 +281,7 @@ fn attached(setup: &Setup, jdk: &Jdk, collector: &str, kind: &str) -> Checked {
     as_expected(&ended, &report(&output)?, output.status.code())?;
     java.lucce().check(&java.log())?;
     // Objects are followed, and none is counted.
-    let stats = java.lucce().json(&["stats", "--json", &log])?;
+    let stats = java.lucce().stats(&log)?;
     let fine = stat(&stats, "events.recorded") == 0 && stat(&stats, "leak.lost") == 0;
     ended.ensure(
         fine && stat(&stats, "verify.compared") > 0,
@@ -312,7 +310,7 @@ fn detached(setup: &Setup, jdk: &Jdk) -> Checked {
     })?;
     let ended = ended.expect(0)?;
     let log = java.log().to_string_lossy().into_owned();
-    let stats = java.lucce().json(&["stats", "--json", &log])?;
+    let stats = java.lucce().stats(&log)?;
     let fine = stats["ended"] == true && stat(&stats, "events.lost") == 0;
     let seen = stat(&stats, "leak.sampled") >= 500 && stat(&stats, "events.recorded") >= 500;
     ended.ensure(fine && seen, &stats.to_string())?;

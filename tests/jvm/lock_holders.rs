@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use lucce_tests::{Checked, Java, Jdk, Setup, ensure};
+use lucce_tests::{COMPILE_PROGRAMS, Checked, Java, Jdk, Setup, ensure};
 use serde_json::Value;
 
 use crate::running::Running;
@@ -19,7 +19,12 @@ type Mode = (
 const MODES: [Mode; 6] = [
     ("default", &["-Xcheck:jni"], &[], 11),
     ("int", &["-Xint"], &[], 11),
-    ("comp", &["-Xcomp", "-XX:TieredStopAtLevel=1"], &[], 11),
+    (
+        "comp",
+        &[COMPILE_PROGRAMS, "-XX:TieredStopAtLevel=1"],
+        &[],
+        11,
+    ),
     (
         "biased",
         &[

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-use lucce_tests::{Checked, Java, Setup, ensure};
+use lucce_tests::{COMPILE_PROGRAMS, Checked, Java, Setup, ensure};
 
 use crate::modes::{self, Case, Mode, differences};
 use crate::running::{Running, signal_file};
@@ -23,7 +23,7 @@ pub fn tests(setup: &'static Setup) -> Vec<Test> {
         ("plain", &["-Xcheck:jni"], "events=alloc"),
         (
             "stream",
-            &["-Xcomp", "-XX:-TieredCompilation"],
+            &[COMPILE_PROGRAMS, "-XX:-TieredCompilation"],
             "events=alloc=sizes,stream=on",
         ),
     ];

@@ -99,9 +99,7 @@ fn loss_is_told(java: &Java, ended: &Ended, why: &str) -> Checked {
     let why = format!("the log is full: {why}");
     let said = ended.stderr.matches(&why).count();
     ended.ensure(said == 1, "the agent says once why events are lost")?;
-    let stats = java
-        .lucce()
-        .json(&["stats", "--json", &log.to_string_lossy()])?;
+    let stats = java.lucce().stats(&log)?;
     let warnings = stats["warnings"].as_array().into_iter().flatten();
     let is_there = warnings
         .filter_map(|text| text.as_str())

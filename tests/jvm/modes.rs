@@ -8,10 +8,6 @@ use lucce_tests::{Checked, Java, Jdk, Setup};
 
 use crate::{Test, test};
 
-/// The program `VirtualThreads` starts so many threads at once in place of ten thousand, and has fewer deep stacks: the VM
-/// takes long to tell a virtual thread's stack, so the whole program is for one test on each JDK.
-pub const FEWER_THREADS: &str = "-Dlucce.threads=2000";
-
 /// Name, the JVM's flags, options of the agent.
 pub type Mode = (&'static str, &'static [&'static str], &'static str);
 

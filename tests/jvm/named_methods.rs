@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::process::Command;
 
-use lucce_tests::{Checked, Java, Jdk, Lucce, Setup, ensure};
+use lucce_tests::{COMPILE_PROGRAMS, Checked, Java, Jdk, Lucce, Setup, ensure};
 use serde_json::Value;
 
 use crate::modes::{self, Case, Mode, differences};
@@ -26,7 +26,7 @@ pub fn tests(setup: &'static Setup) -> Vec<Test> {
         ("int", &["-Xint"], "+alloc+exception,verify=3"),
         (
             "comp",
-            &["-Xcomp", "-XX:-TieredCompilation"],
+            &[COMPILE_PROGRAMS, "-XX:-TieredCompilation"],
             "+alloc+lock+thread,verify=7",
         ),
         ("stream", &[], ",stream=on,cache=off,verify=7"),

@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::process::Command;
 
-use lucce_tests::{Checked, Ended, Java, Jdk, Setup, ensure};
+use lucce_tests::{COMPILE_PROGRAMS, Checked, Ended, Java, Jdk, Setup, ensure};
 
-use crate::modes::FEWER_THREADS;
 use crate::{Test, test};
 
 const LEAKS: &str = "io.lucce.programs.Leaks";
@@ -27,7 +26,7 @@ const WAYS: [Way; 8] = [
     ),
     (
         "comp",
-        &["-Xcomp", "-XX:+UseParallelGC"],
+        &[COMPILE_PROGRAMS, "-XX:+UseParallelGC"],
         &[LEAKS, "thread-local", "1000"],
     ),
     ("class-loader", &[], &[LEAKS, "class-loader", "1500"]),
@@ -38,7 +37,7 @@ const WAYS: [Way; 8] = [
     ),
     (
         "virtual",
-        &["-Xmx400m", FEWER_THREADS],
+        &["-Xmx400m"],
         &["io.lucce.programs.VirtualThreads"],
     ),
     (
@@ -48,7 +47,7 @@ const WAYS: [Way; 8] = [
     ),
     (
         "virtual-walked",
-        &["-Xmx400m", FEWER_THREADS],
+        &["-Xmx400m"],
         &["io.lucce.programs.VirtualThreads"],
     ),
 ];

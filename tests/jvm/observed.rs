@@ -55,7 +55,7 @@ fn check_observed(setup: &Setup, jdk: &Jdk) -> Checked {
     ended.ensure(ended.last_line() == "OK", "the handlers counted right")?;
     java.lucce().check(&java.log())?;
     let log = java.log().display().to_string();
-    let stats = java.lucce().json(&["stats", "--json", &log])?;
+    let stats = java.lucce().stats(&log)?;
     for key in ["verify.mismatches", "events.lost", "agent.panics"] {
         let count = &stats["agent"][key];
         ensure(*count == 0, || format!("{key}: {count}"))?;

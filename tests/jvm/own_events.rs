@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use lucce_tests::{Checked, Lucce, Setup, ensure};
+use lucce_tests::{COMPILE_PROGRAMS, Checked, Lucce, Setup, ensure};
 
 use crate::Test;
 use crate::expected::expected;
@@ -17,10 +17,10 @@ type Counts = BTreeMap<(String, i64), (u64, u64)>;
 pub fn tests(setup: &'static Setup) -> Vec<Test> {
     const MODES: [Mode; 6] = [
         ("default", &[], "events=none,verify=5"),
-        ("int", &["-Xint", "-Xcheck:jni"], "events=alloc,verify=1"),
+        ("int", &["-Xint", "-Xcheck:jni"], "events=alloc,verify=7"),
         (
             "comp",
-            &["-Xcomp", "-XX:-TieredCompilation"],
+            &[COMPILE_PROGRAMS, "-XX:-TieredCompilation"],
             "events=none,verify=1",
         ),
         (
@@ -55,7 +55,7 @@ fn check(case: &Case) -> Checked {
 /// By the line of the innermost frame of the program.
 fn reported(lucce: Lucce, log: &Path) -> Result<Counts, String> {
     let log = log.to_string_lossy();
-    let stats = lucce.json(&["stats", "--json", &*log])?;
+    let stats = lucce.stats(&*log)?;
     let kinds = stats["kinds"].as_array().ok_or("no kinds")?;
     let mut counts = Counts::new();
     for kind in kinds.iter().filter_map(|kind| kind["kind"].as_str()) {

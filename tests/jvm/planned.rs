@@ -6,9 +6,8 @@ use std::fs;
 use std::path::Path;
 
 use lucce_decoder::Profile;
-use lucce_tests::{Checked, Java, Jdk, Setup, ensure};
+use lucce_tests::{COMPILE_PROGRAMS, Checked, Java, Jdk, Setup, ensure};
 
-use crate::modes::FEWER_THREADS;
 use crate::{Test, test};
 
 /// With the JDK from which on they run.
@@ -24,7 +23,7 @@ const PROGRAMS: [(&str, u32); 6] = [
 /// Ways to run Java of which one program has to do.
 const MODES: [(&str, &[&str]); 2] = [
     ("int", &["-Xint", "-XX:+UseSerialGC"]),
-    ("comp", &["-Xcomp", "-XX:+UseZGC"]),
+    ("comp", &[COMPILE_PROGRAMS, "-XX:+UseZGC"]),
 ];
 
 pub fn tests(setup: &'static Setup) -> Vec<Test> {
@@ -52,7 +51,7 @@ pub fn tests(setup: &'static Setup) -> Vec<Test> {
 
 fn java<'a>(setup: &'a Setup, jdk: &'a Jdk, program: &str, run: &str) -> Java<'a> {
     let name = format!("planned-{program}-{}-{run}", jdk.version);
-    Java::new(setup, jdk, &name).flags(["-Xverify:all", "-Xcheck:jni", FEWER_THREADS])
+    Java::new(setup, jdk, &name).flags(["-Xverify:all"])
 }
 
 fn main_class(program: &str) -> [String; 1] {

@@ -5,9 +5,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use lucce_tests::{Checked, Ended, Java, Jdk, Setup, ensure};
+use lucce_tests::{ALL_REPEATS, Checked, Ended, Java, Jdk, Setup, ensure};
 
-use crate::modes::FEWER_THREADS;
 use crate::{Test, test};
 
 /// With stacks of ten thousand frames and more every comparison takes milliseconds: dozens or hundreds are enough.
@@ -41,7 +40,8 @@ struct Mode {
     /// Of the agent, beside those that all modes have.
     options: &'static str,
     /// Whether the newest JDK's VM checks the agent's use of JNI. That use does not depend on JDKs, compilers and collectors, and
-    /// the check takes a third of the time; programs with native code are checked everywhere.
+    /// the check takes a third of the time; programs with native code are checked everywhere. Modes in which programs do everything
+    /// a few times only are the cheap ones.
     checks_jni: bool,
     /// Every how many events are compared. In the usual way to run Java each one is. Other ways have the same hooks, and what
     /// programs do in loops comes again and again; under `-Xint` and `-Xcomp` code does not even change its form meanwhile.
@@ -55,7 +55,7 @@ const MODES: [Mode; 15] = [
         name: "default",
         flags: &[],
         options: "",
-        checks_jni: true,
+        checks_jni: false,
         verify: 1,
         programs: None,
     },
@@ -471,12 +471,13 @@ impl ProgramRun {
         let native = is_native.then(|| format!("-Dlucce.native={}", setup.natives.display()));
         let native_access =
             (is_native && jdk.version >= 24).then_some("--enable-native-access=ALL-UNNAMED");
-        let fewer = (mode.name != MODES[0].name || !is_newest).then_some(FEWER_THREADS);
+        let is_whole = mode.name == MODES[0].name && is_newest;
+        let repeats = if is_whole { &ALL_REPEATS[..] } else { &[] };
         Java::new(setup, jdk, &name)
             .flags([VERIFIED])
+            .flags(repeats)
             .flags((mode.checks_jni && is_newest || is_native).then_some(CHECKED))
             .flags(mode.flags)
-            .flags(fewer)
             .flags(self.programs.iter().flat_map(|program| &program.jvm))
             .flags(native)
             .flags(native_access)

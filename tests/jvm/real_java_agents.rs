@@ -168,7 +168,7 @@ fn check(setup: &Setup, jdk: &Jdk, way: &Way) -> Checked {
     ended.ensure(ended.stdout.contains("OK"), "the program did its work")?;
     java.lucce().check(&java.log())?;
     let log = java.log().display().to_string();
-    let stats = java.lucce().json(&["stats", "--json", &log])?;
+    let stats = java.lucce().stats(&log)?;
     nothing_is_lost(&stats)?;
     warnings_are_known(&ended, &stats)?;
     if way.name == "first" {

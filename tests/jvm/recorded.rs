@@ -10,7 +10,6 @@ use lucce_decoder::{CodeSymbols, Profile};
 use lucce_recording::{RecordedStep, Recording};
 use lucce_tests::{Checked, Java, Jdk, Setup, ensure};
 
-use crate::modes::FEWER_THREADS;
 use crate::{Test, test};
 
 /// With the JDK from which on they run.
@@ -72,8 +71,7 @@ pub fn tests(setup: &'static Setup) -> Vec<Test> {
 fn java<'a>(setup: &'a Setup, jdk: &'a Jdk, program: &str, options: &str) -> Java<'a> {
     let name = format!("recorded-{program}-{}", jdk.version);
     let java = Java::new(setup, jdk, &name).agent(&format!("{options},calls=on,calls-limit=1g"));
-    java.flags([FEWER_THREADS])
-        .main([format!("io.lucce.programs.{program}")])
+    java.main([format!("io.lucce.programs.{program}")])
 }
 
 /// How often each context had an event, the frames innermost first.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use lucce_tests::{Checked, Lucce, Setup, ensure};
+use lucce_tests::{COMPILE_PROGRAMS, Checked, Lucce, Setup, ensure};
 
 use crate::Test;
 use crate::expected::expected;
@@ -21,7 +21,11 @@ pub fn tests(setup: &'static Setup) -> Vec<Test> {
         ("int", &["-Xint", "-Xcheck:jni"], HOOKED),
         (
             "comp",
-            &["-Xcomp", "-XX:-TieredCompilation", "-XX:+UseSerialGC"],
+            &[
+                COMPILE_PROGRAMS,
+                "-XX:-TieredCompilation",
+                "-XX:+UseSerialGC",
+            ],
             HOOKED,
         ),
         (

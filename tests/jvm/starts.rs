@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use lucce_tests::{Checked, Lucce, Setup, ensure};
+use lucce_tests::{COMPILE_PROGRAMS, Checked, Lucce, Setup, ensure};
 use serde_json::Value;
 
 use crate::Test;
@@ -19,7 +19,7 @@ pub fn tests(setup: &'static Setup) -> Vec<Test> {
         ("app", &["-Xcheck:jni"], "events=thread,instrument=app"),
         (
             "app-comp",
-            &["-Xcomp", "-XX:-TieredCompilation"],
+            &[COMPILE_PROGRAMS, "-XX:-TieredCompilation"],
             "events=thread+alloc,instrument=app",
         ),
         (

@@ -9,10 +9,9 @@ use lucce_decoder::{
     ContextCounters, ContextId, EventStream, EventTypeId, EventWindow, Profile, ThreadId,
     check_same_run, count_streamed_events, count_unstreamed_events, events_path,
 };
-use lucce_tests::{Checked, Java, Jdk, Lucce, Setup, ensure};
+use lucce_tests::{COMPILE_PROGRAMS, Checked, Java, Jdk, Lucce, Setup, ensure};
 use serde_json::Value;
 
-use crate::modes::FEWER_THREADS;
 use crate::running::Running;
 use crate::{Test, test};
 
@@ -35,7 +34,11 @@ const RUNS: [Run; 14] = [
     ),
     (
         "comp",
-        &["-Xcomp", "-XX:-TieredCompilation", "-XX:+UseSerialGC"],
+        &[
+            COMPILE_PROGRAMS,
+            "-XX:-TieredCompilation",
+            "-XX:+UseSerialGC",
+        ],
         "events=alloc,verify=50",
         OWN_EVENTS,
     ),
@@ -73,7 +76,7 @@ const RUNS: [Run; 14] = [
     ("app", &[], "instrument=app,verify=1", OWN_EVENTS),
     (
         "virtual",
-        &[FEWER_THREADS],
+        &[],
         "events=alloc+lock,verify=20",
         &["io.lucce.programs.VirtualThreads"],
     ),
@@ -145,7 +148,7 @@ fn as_counted(setup: &Setup, jdk: &Jdk, (name, flags, options, main): &Run) -> C
     ended.ensure(told, "the agent says where the events are")?;
     let log = java.log();
     let text = log.to_string_lossy();
-    let stats = java.lucce().json(&["stats", "--json", &*text])?;
+    let stats = java.lucce().stats(&*text)?;
     let kinds = stats["kinds"].as_array().ok_or("no kinds")?;
     same(&log)?;
     if *name == "own" {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use lucce_tests::{Checked, Setup, ensure};
+use lucce_tests::{COMPILE_PROGRAMS, Checked, Setup, ensure};
 
 use crate::Test;
 use crate::modes::{self, Case, Mode};
@@ -21,7 +21,7 @@ pub fn tests(setup: &'static Setup) -> Vec<Test> {
         ("origins", &["-Xcheck:jni"], "events=alloc+thread,verify=3"),
         (
             "comp",
-            &["-Xcomp", "-XX:-TieredCompilation"],
+            &[COMPILE_PROGRAMS, "-XX:-TieredCompilation"],
             "events=alloc+call,verify=9",
         ),
         (THREAD, &[], "events=alloc,tags=thread,verify=9"),

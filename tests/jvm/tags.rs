@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use lucce_tests::{Checked, Lucce, Setup, ensure};
+use lucce_tests::{COMPILE_PROGRAMS, Checked, Lucce, Setup, ensure};
 
 use crate::Test;
 use crate::modes::{self, Case, Mode, differences};
@@ -21,7 +21,7 @@ pub fn tests(setup: &'static Setup) -> Vec<Test> {
         ("int", &["-Xint", "-Xcheck:jni"], "events=alloc,verify=3"),
         (
             "comp",
-            &["-Xcomp", "-XX:-TieredCompilation"],
+            &[COMPILE_PROGRAMS, "-XX:-TieredCompilation"],
             "events=alloc,verify=9",
         ),
         (

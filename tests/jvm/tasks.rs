@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use lucce_tests::{Checked, Lucce, Setup, ensure};
+use lucce_tests::{COMPILE_PROGRAMS, Checked, Lucce, Setup, ensure};
 use serde_json::Value;
 
 use crate::Test;
@@ -23,7 +23,11 @@ pub fn tests(setup: &'static Setup) -> Vec<Test> {
         ),
         (
             "comp",
-            &["-Xcomp", "-XX:-TieredCompilation", "-XX:+UseSerialGC"],
+            &[
+                COMPILE_PROGRAMS,
+                "-XX:-TieredCompilation",
+                "-XX:+UseSerialGC",
+            ],
             "events=thread,verify=1",
         ),
         ("z", &["-XX:+UseZGC"], "events=alloc+thread,verify=9"),

@@ -8,13 +8,13 @@ use lucce_tests::{Checked, Ended, Java, Jdk, Setup, ensure};
 
 use crate::{Test, test};
 
-const CLASSES: u64 = 25_000;
+const CLASSES: u64 = 20_000;
 /// Every so many a number is kept, and decoded at the end.
 const EVERY: u64 = 500;
 /// Of each class.
 const MADE: u64 = 4;
 /// What the process may grow by behind the first 5,000 classes. An agent that remembers all of them takes 5 KB for
-/// each, 100 MB in all; the rest is what the JVM itself takes by turns and gives back.
+/// each, 75 MB in all; the rest is what the JVM itself takes by turns and gives back.
 const MOST_GROWN: u64 = 48 << 10;
 /// Bytes that a class may leave behind in a run with many: HotSpot itself never frees the ids of methods that stack
 /// traces have told of.
@@ -73,9 +73,7 @@ fn check(setup: &Setup, jdk: &Jdk, kind: &str) -> Checked {
     ensure(found == Some(CLASSES * MADE), || {
         format!("{} objects made, {found:?} counted", CLASSES * MADE)
     })?;
-    let stats = java
-        .lucce()
-        .json(&["stats", "--json", &log.to_string_lossy()])?;
+    let stats = java.lucce().stats(&log)?;
     for lost in ["events.lost", "agent.panics", "graph.unknown"] {
         ensure(stats["agent"][lost].as_u64() == Some(0), || {
             format!("{lost}: {stats}")

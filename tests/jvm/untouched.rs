@@ -1,7 +1,7 @@
 //! Methods that stay without hooks, because they are too large, because the constant pool is full, or because the agent cannot
 //! read the class: whoever enters them, the VM above all, what they call has the JVM's own trace.
 
-use lucce_tests::{Checked, Java, Jdk, Setup, ensure};
+use lucce_tests::{COMPILE_PROGRAMS, Checked, Java, Jdk, Setup, ensure};
 
 use crate::{Test, test};
 
@@ -13,7 +13,7 @@ const WAYS: [(&str, &str, &[&str], &str); 7] = [
     (
         "large-comp",
         "large",
-        &["-Xcomp", "-XX:TieredStopAtLevel=1"],
+        &[COMPILE_PROGRAMS, "-XX:TieredStopAtLevel=1"],
         "",
     ),
     ("full", "full", &[], ""),
@@ -62,9 +62,7 @@ fn check(
     ended.ensure(ended.last_line().starts_with("OK "), "no result")?;
     let log = java.log();
     java.lucce().check(&log)?;
-    let stats = java
-        .lucce()
-        .json(&["stats", "--json", &log.to_string_lossy()])?;
+    let stats = java.lucce().stats(&log)?;
     let count = |key: &str| stats["agent"][key].as_u64().unwrap_or(0);
     ensure(count("agent.upcalls_lost") == 0, || {
         format!("frames that the VM enters are lost: {stats}")

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use lucce_tests::{Checked, Ended, Java, Jdk, Lucce, Setup, ensure};
+use lucce_tests::{COMPILE_PROGRAMS, Checked, Ended, Java, Jdk, Lucce, Setup, ensure};
 
 use crate::expected::expected;
 use crate::{Test, test};
@@ -62,7 +62,11 @@ const MODES: [Mode; 8] = [
     ("int", &["-Xint", "-Xcheck:jni"], "tracking=lazy,verify=1"),
     (
         "comp",
-        &["-Xcomp", "-XX:-TieredCompilation", "-XX:+UseSerialGC"],
+        &[
+            COMPILE_PROGRAMS,
+            "-XX:-TieredCompilation",
+            "-XX:+UseSerialGC",
+        ],
         "tracking=lazy,verify=1",
     ),
     (
@@ -72,7 +76,7 @@ const MODES: [Mode; 8] = [
     ),
     ("cct", &[], "tracking=cct,verify=1"),
     ("walked", &["-Xcheck:jni"], "verify=1"),
-    ("walked-comp", &["-Xcomp"], "verify=1"),
+    ("walked-comp", &[COMPILE_PROGRAMS], "verify=1"),
     (
         OUTSIDE,
         &["-Xcheck:jni"],

@@ -42,9 +42,7 @@ fn java<'a>(setup: &'a Setup, jdk: &'a Jdk, name: &str, options: &str) -> Java<'
 /// Of a JVM that has ended: how many classes were rewritten.
 fn rewritten(java: &Java) -> Result<u64, String> {
     let log = java.log();
-    let stats = java
-        .lucce()
-        .json(&["stats", "--json", &*log.to_string_lossy()])?;
+    let stats = java.lucce().stats(&log)?;
     let count = stats["agent"]["classes.rewritten"].as_u64();
     count.ok_or_else(|| format!("no number of classes in {stats:#}"))
 }

@@ -8,7 +8,7 @@ import java.lang.invoke.MethodType;
 /** C code that calls Java many times in one call: qsort and its comparator, without JNI. */
 public final class ForeignCallbacks {
     private static final int LENGTH = 40;
-    private static final int ROUNDS = Integer.getInteger("lucce.rounds", 20);
+    private static final int ROUNDS = Repeats.of(20);
     static volatile Object kept;
     static int compared;
 

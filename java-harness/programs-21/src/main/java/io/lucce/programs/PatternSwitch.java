@@ -9,8 +9,8 @@ public final class PatternSwitch {
 
     public static void main(String[] args) throws Exception {
         body();
-        Fresh.run(PatternSwitch.class, "body", 10);
-        for (int i = 0; i < 50; i++) {
+        Fresh.run(PatternSwitch.class, "body", Repeats.of(10));
+        for (int i = 0; i < Repeats.of(50); i++) {
             body();
         }
         Check.done();

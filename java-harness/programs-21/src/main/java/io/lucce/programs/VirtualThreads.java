@@ -24,7 +24,7 @@ import java.util.concurrent.locks.ReentrantLock;
  */
 public final class VirtualThreads {
     private static final int ALL = 10_000;
-    private static final int THREADS = Integer.getInteger("lucce.threads", ALL);
+    private static final int THREADS = Integer.getInteger("lucce.threads", Repeats.of(ALL));
 
     static volatile Object kept;
     static final AtomicInteger ran = new AtomicInteger();

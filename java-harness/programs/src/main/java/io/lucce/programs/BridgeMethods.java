@@ -12,7 +12,7 @@ public final class BridgeMethods {
     static Object kept;
 
     public static void main(String[] args) throws Exception {
-        for (int i = 0; i < 500; i++) {
+        for (int i = 0; i < Repeats.of(500); i++) {
             covariant(i);
             generic(i);
             chain(i);

@@ -200,10 +200,16 @@ public final class Check {
                         + " contexts differ, " + wrongResults + " wrong results");
                 return false;
             }
-            String counts = contexts + " contexts at " + innermost.size() + " places";
-            System.out.println(CallContext.isActive() ? "OK " + counts : "SKIPPED no agent (" + counts + ")");
+            boolean isActive = CallContext.isActive();
+            System.out.println(summaryLine(isActive ? "OK " : "SKIPPED no agent (", isActive ? "" : ")"));
             return true;
         }
+    }
+
+    /** Without {@code +}: to link it would make thousands of objects in each program. */
+    private static String summaryLine(String begin, String end) {
+        StringBuilder line = new StringBuilder(begin).append(contexts).append(" contexts at ");
+        return line.append(innermost.size()).append(" places").append(end).toString();
     }
 
     private static void compareAll(List<Place> places) {

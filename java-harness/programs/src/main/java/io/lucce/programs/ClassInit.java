@@ -8,7 +8,7 @@ public final class ClassInit {
 
     public static void main(String[] args) throws Exception {
         body();
-        Fresh.run(ClassInit.class, "body", 30);
+        Fresh.run(ClassInit.class, "body", Repeats.of(30));
         Check.done();
     }
 

@@ -8,7 +8,7 @@ import java.util.function.Supplier;
  * lucce.loaders} says, and a third of that number of parallel capable ones.
  */
 public final class ClassLoading {
-    private static final int LOADERS = Integer.getInteger("lucce.loaders", 30);
+    private static final int LOADERS = Integer.getInteger("lucce.loaders", Repeats.of(30));
 
     static Object kept;
 

@@ -8,7 +8,7 @@ public final class Constructors {
     static Object kept;
 
     public static void main(String[] args) {
-        for (int i = 0; i < 200; i++) {
+        for (int i = 0; i < Repeats.of(200); i++) {
             arguments(i);
             chains(i);
             exceptions(i);

@@ -12,7 +12,7 @@ public final class DefaultMethods {
     static Object kept;
 
     public static void main(String[] args) {
-        for (int i = 0; i < 500; i++) {
+        for (int i = 0; i < Repeats.of(500); i++) {
             calls(i);
             diamonds(i);
             exceptions(i);

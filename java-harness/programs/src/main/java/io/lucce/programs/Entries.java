@@ -18,7 +18,8 @@ public final class Entries {
     /** The first thing in each method that is counted. */
     private static void here() {
         StackTraceElement[] trace = new Throwable().getStackTrace();
-        String key = trace[1].getClassName() + "|" + trace[1].getMethodName() + "|" + trace[2].getLineNumber();
+        String line = Integer.toString(trace[2].getLineNumber());
+        String key = String.join("|", trace[1].getClassName(), trace[1].getMethodName(), line);
         synchronized (entries) {
             entries.computeIfAbsent(key, unused -> new long[1])[0]++;
         }
@@ -166,10 +167,10 @@ public final class Entries {
         for (int i = 0; i < 17; i++) {
             sink += leaf(i);
         }
-        entries.forEach((key, count) -> System.out.println(key + "|" + count[0]));
-        System.out.println("io.lucce.programs.Entries|leaf|163|30000");
-        System.out.println("io.lucce.programs.Entries|loops|164|30000");
-        System.out.println("io.lucce.programs.Entries|leaf|167|17");
+        entries.forEach((key, count) -> System.out.println(String.join("|", key, Long.toString(count[0]))));
+        System.out.println("io.lucce.programs.Entries|leaf|164|30000");
+        System.out.println("io.lucce.programs.Entries|loops|165|30000");
+        System.out.println("io.lucce.programs.Entries|leaf|168|17");
         Check.that(CallContext.current(), new Throwable());
         Check.done();
     }

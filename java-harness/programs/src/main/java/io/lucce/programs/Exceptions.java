@@ -7,7 +7,7 @@ public final class Exceptions {
     static Object kept;
 
     public static void main(String[] args) throws Exception {
-        for (int i = 0; i < 100; i++) {
+        for (int i = 0; i < Repeats.of(100); i++) {
             depths(i);
             finallys(i);
             nested(i);

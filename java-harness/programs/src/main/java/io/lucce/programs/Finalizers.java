@@ -14,7 +14,7 @@ import java.util.concurrent.atomic.AtomicInteger;
 
 /** Finalizers, cleaners and reference queues: the VM's own threads call the program. */
 public final class Finalizers {
-    private static final int OBJECTS = 500;
+    private static final int OBJECTS = Repeats.of(500);
     static final AtomicInteger finalized = new AtomicInteger();
     static final AtomicInteger cleaned = new AtomicInteger();
     static final CountDownLatch begun = new CountDownLatch(1);

@@ -24,7 +24,7 @@ public final class FullConstantPool {
         Class<?> full = Generated.define(NAME, generate());
         Method run = full.getMethod("run", int.class);
         Method fail = full.getMethod("fail", int.class);
-        for (int i = 0; i < 30; i++) {
+        for (int i = 0; i < Repeats.of(30); i++) {
             kept = new byte[230];
             Check.equal(10, run.invoke(null, 10));
             Check.that(CallContext.current(), new Throwable());
@@ -38,7 +38,7 @@ public final class FullConstantPool {
             instrumented(fail, 3);
             Check.that(CallContext.current(), new Throwable());
         }
-        Check.equal(30 * 11, called);
+        Check.equal(Repeats.of(30) * 11, called);
         Check.done();
     }
 

@@ -18,7 +18,7 @@ import java.util.function.IntUnaryOperator;
  * three, twice each; the main thread compares one.
  */
 public final class HandOver {
-    private static final int LAPS = 12;
+    private static final int LAPS = Repeats.of(12);
     private static final int THREADS = 4;
 
     private HandOver() {}

@@ -9,7 +9,7 @@ import java.util.List;
  * field orders them. So sites, methods, numbers and kinds of events that one thread has made are looked up by others at once.
  */
 public final class Handed {
-    private static final int CLASSES = 60;
+    private static final int CLASSES = Repeats.of(60);
     private static final int READERS = 3;
     /** Plain. */
     private static final Runnable[] shelf = new Runnable[4];

@@ -23,13 +23,13 @@ public final class HugeMethod {
     public static void main(String[] args) throws Exception {
         Method huge = Generated.define(NAME, generate(NAME, 65_530, false)).getMethod("run", int.class);
         Method half = Generated.define(NAME + "Half", generate(NAME + "Half", 32_000, true)).getMethod("run", int.class);
-        for (int i = 0; i < 30; i++) {
+        for (int i = 0; i < Repeats.of(30); i++) {
             around(huge, i);
             Check.that(CallContext.current(), new Throwable());
             around(half, i);
             Check.that(CallContext.current(), new Throwable());
         }
-        Check.equal(30 * 2 * 5, called);
+        Check.equal(Repeats.of(30) * 2 * 5, called);
         Check.done();
     }
 

@@ -16,7 +16,7 @@ public final class Introspection {
 
     public static void main(String[] args) throws Exception {
         body();
-        Fresh.run(Introspection.class, "body", 30);
+        Fresh.run(Introspection.class, "body", Repeats.of(30));
         Check.done();
     }
 

@@ -26,8 +26,8 @@ public final class Lambdas {
 
     public static void main(String[] args) throws Exception {
         body();
-        Fresh.run(Lambdas.class, "body", 10);
-        for (int i = 0; i < 30; i++) {
+        Fresh.run(Lambdas.class, "body", Repeats.of(10));
+        for (int i = 0; i < Repeats.of(30); i++) {
             body();
         }
         Check.that(CallContext.current(), new Throwable());

@@ -11,10 +11,10 @@ public final class Language {
     static Object kept;
 
     public static void main(String[] args) throws Exception {
-        for (int i = 0; i < 20; i++) {
+        for (int i = 0; i < Repeats.of(20); i++) {
             body(i);
         }
-        Fresh.run(Language.class, "once", 10);
+        Fresh.run(Language.class, "once", Repeats.of(10));
         Check.done();
     }
 

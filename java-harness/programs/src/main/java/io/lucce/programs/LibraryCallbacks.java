@@ -25,7 +25,7 @@ public final class LibraryCallbacks {
     static volatile Object kept;
 
     public static void main(String[] args) throws Exception {
-        for (int i = 0; i < 30; i++) {
+        for (int i = 0; i < Repeats.of(30); i++) {
             services();
             walkers();
             privileged(i);

@@ -9,7 +9,7 @@ import java.util.function.Function;
  * the VM then enters the same method in the middle of the line that has called it.
  */
 public final class LoaderCalls {
-    private static final int ROUNDS = 60;
+    private static final int ROUNDS = Repeats.of(60);
     static Object kept;
 
     public static void main(String[] args) throws Exception {

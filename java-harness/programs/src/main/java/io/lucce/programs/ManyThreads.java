@@ -16,6 +16,8 @@ import java.util.concurrent.atomic.AtomicInteger;
 
 /** Five hundred threads, short-lived ones, pools, thread locals, fork and join. */
 public final class ManyThreads {
+    private static final int THREADS = Repeats.of(500);
+    private static final int TASKS = Repeats.of(200);
     static volatile Object kept;
     static final AtomicInteger ran = new AtomicInteger();
 
@@ -46,7 +48,7 @@ public final class ManyThreads {
 
     static void atOnce() throws InterruptedException {
         List<Thread> threads = new ArrayList<>();
-        for (int t = 0; t < 500; t++) {
+        for (int t = 0; t < THREADS; t++) {
             int depth = t % 11;
             Thread thread = new Thread(null, () -> work(depth), "worker-" + t, 128 * 1024);
             threads.add(thread);
@@ -57,7 +59,7 @@ public final class ManyThreads {
         for (Thread thread : threads) {
             thread.join();
         }
-        Check.equal(500, ran.get());
+        Check.equal(THREADS, ran.get());
         Check.that(CallContext.current(), new Throwable());
     }
 
@@ -69,23 +71,23 @@ public final class ManyThreads {
     }
 
     static void oneAfterAnother() throws InterruptedException {
-        for (int t = 0; t < 500; t++) {
+        for (int t = 0; t < THREADS; t++) {
             Thread thread = new Worker();
             thread.start();
             thread.join();
         }
-        Check.equal(1000, ran.get());
+        Check.equal(2 * THREADS, ran.get());
         Thread direct = new Worker();
         direct.run();
         new Thread(() -> work(1)).run();
-        Check.equal(1002, ran.get());
+        Check.equal(2 * THREADS + 2, ran.get());
         Check.that(CallContext.current(), new Throwable());
     }
 
     static void pools() throws Exception {
         ExecutorService pool = Executors.newFixedThreadPool(16);
         List<Callable<Integer>> tasks = new ArrayList<>();
-        for (int t = 0; t < 200; t++) {
+        for (int t = 0; t < TASKS; t++) {
             int n = t;
             tasks.add(() -> {
                 work(n % 4);
@@ -105,7 +107,7 @@ public final class ManyThreads {
                 Check.that(CallContext.current(), new Throwable());
             }
         }
-        Check.equal(20, failed);
+        Check.equal((TASKS + 9) / 10, failed);
         pool.shutdown();
         Check.equal(true, pool.awaitTermination(30, TimeUnit.SECONDS));
         ScheduledExecutorService scheduled = Executors.newScheduledThreadPool(2);

@@ -22,7 +22,7 @@ public final class MethodHandleCalls {
     static int counter;
 
     public static void main(String[] args) throws Throwable {
-        for (int i = 0; i < 40; i++) {
+        for (int i = 0; i < Repeats.of(40); i++) {
             direct();
             adapted();
             combined();

@@ -11,14 +11,14 @@ public final class NativeCallback {
         if (!NativeLibrary.load()) {
             return;
         }
-        for (int i = 0; i < 50; i++) {
+        for (int i = 0; i < Repeats.of(50); i++) {
             calling();
             exceptions();
             nested();
             objects();
             Check.that(CallContext.current(), new Throwable());
         }
-        Check.equal(50 * (1 + 2 + 2 + 9 + 2), calls);
+        Check.equal(Repeats.of(50) * (1 + 2 + 2 + 9 + 2), calls);
         classes();
         Check.done();
     }

@@ -18,12 +18,12 @@ public final class OldClassFile {
             String name = "io.lucce.programs.generated.Old" + (version & 0xffff);
             boolean subroutines = (version & 0xffff) <= V1_5;
             Method run = Generated.define(name, generate(name, version, subroutines)).getMethod("run", int.class);
-            for (int i = 0; i < 30; i++) {
+            for (int i = 0; i < Repeats.of(30); i++) {
                 Check.equal(i % 3 == 0 ? -1 : i, run.invoke(null, i));
                 Check.that(CallContext.current(), new Throwable());
             }
         }
-        Check.equal(5 * 30, cleanups);
+        Check.equal(5 * Repeats.of(30), cleanups);
         Check.done();
     }
 

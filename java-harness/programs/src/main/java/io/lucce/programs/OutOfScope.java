@@ -27,7 +27,7 @@ import java.util.stream.Stream;
  * {@code instrument=app}, or with classes excluded, such code has no hooks.
  */
 public final class OutOfScope {
-    private static final int ROUNDS = 40;
+    private static final int ROUNDS = Repeats.of(40);
 
     private OutOfScope() {}
 

@@ -27,7 +27,7 @@ public final class Proxies {
     }
 
     public static void main(String[] args) throws Exception {
-        for (int i = 0; i < 60; i++) {
+        for (int i = 0; i < Repeats.of(60); i++) {
             calls();
             chained();
             exceptions();

@@ -18,7 +18,7 @@ public final class QuietCalls {
         // It is there, and not initialised: see Years.
         Class.forName("java.time.Year", false, null);
         Years.first();
-        for (int i = 0; i < 300; i++) {
+        for (int i = 0; i < Repeats.of(300); i++) {
             behindCalls(i);
             exceptions(i);
             exceptionFirst(i);

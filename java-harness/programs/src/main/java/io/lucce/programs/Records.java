@@ -19,7 +19,7 @@ public final class Records {
     private Records() {}
 
     public static void main(String[] args) throws Exception {
-        for (int i = 0; i < 15; i++) {
+        for (int i = 0; i < Repeats.of(15); i++) {
             constructors(i);
             sorted(i);
             hashed(i);
@@ -27,7 +27,7 @@ public final class Records {
             texts(i);
             streams(i);
         }
-        Fresh.run(Records.class, "once", 10);
+        Fresh.run(Records.class, "once", Repeats.of(10));
         Check.done();
     }
 

@@ -20,7 +20,7 @@ public final class SameNameTwice {
         for (int i = 0; i < methods.length; i++) {
             methods[i] = define(i).getMethod("run", int.class);
         }
-        for (int round = 0; round < 50; round++) {
+        for (int round = 0; round < Repeats.of(50); round++) {
             for (int i = 0; i < methods.length; i++) {
                 Check.equal(round + i, methods[i].invoke(null, round));
                 Check.that(CallContext.current(), new Throwable());

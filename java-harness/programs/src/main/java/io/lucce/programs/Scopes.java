@@ -123,7 +123,7 @@ public final class Scopes {
     public static void main(String[] args) throws Exception {
         ExecutorService pool = Executors.newFixedThreadPool(3);
         List<Future<Taken>> tasks = new ArrayList<>();
-        for (int i = 0; i < 500; i++) {
+        for (int i = 0; i < Repeats.of(500); i++) {
             tasks.add(submitFrom(i % 20, pool, i % 7));
             tasks.add(submitFrom(i % 3, pool, i % 30));
         }
@@ -131,7 +131,7 @@ public final class Scopes {
             check(task.get());
         }
         pool.shutdown();
-        for (int i = 0; i < 100; i++) {
+        for (int i = 0; i < Repeats.of(100); i++) {
             restored();
             nested();
             madeUp();

@@ -22,7 +22,7 @@ public final class Serialization {
     static Object kept;
 
     public static void main(String[] args) throws Exception {
-        for (int i = 0; i < 50; i++) {
+        for (int i = 0; i < Repeats.of(50); i++) {
             objects(i);
             failures();
             Check.that(CallContext.current(), new Throwable());

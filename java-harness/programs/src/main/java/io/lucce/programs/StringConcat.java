@@ -8,8 +8,8 @@ public final class StringConcat {
 
     public static void main(String[] args) throws Exception {
         body();
-        Fresh.run(StringConcat.class, "body", 10);
-        for (int i = 0; i < 200; i++) {
+        Fresh.run(StringConcat.class, "body", Repeats.of(10));
+        for (int i = 0; i < Repeats.of(200); i++) {
             body();
         }
         Check.that(CallContext.current(), new Throwable());

@@ -7,7 +7,7 @@ import sun.misc.Signal;
 
 /** Methods of the program that the VM calls for exceptions, and signals, one after the other. */
 public final class VmCalls {
-    private static final int ROUNDS = 30;
+    private static final int ROUNDS = Repeats.of(30);
     static volatile Object kept;
     static int made;
     static int printed;
