@@ -343,10 +343,11 @@ const ALIKE_WAYS: [&str; 16] = [
 ];
 
 /// On JDK 11, beside programs: one test of each thing that its VM does in another way.
-const ON_11: [&str; 9] = [
+const ON_11: [&str; 10] = [
     "attach::default::traces_of_running_frames",
     "classes::default",
     "defined_classes::default",
+    "io::default",
     "java_agents::last",
     "lock_holders::default",
     "named_methods::default",
