@@ -343,7 +343,7 @@ const ALIKE_WAYS: [&str; 16] = [
 ];
 
 /// On JDK 11, beside programs: one test of each thing that its VM does in another way.
-const ON_11: [&str; 10] = [
+const ON_11: [&str; 11] = [
     "attach::default::traces_of_running_frames",
     "classes::default",
     "defined_classes::default",
@@ -351,6 +351,7 @@ const ON_11: [&str; 10] = [
     "java_agents::last",
     "lock_holders::default",
     "named_methods::default",
+    "native_memory::walked",
     "open::default",
     "real_java_agents::empty",
     "vm-events::default::Unseen",
