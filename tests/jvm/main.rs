@@ -343,7 +343,7 @@ const ALIKE_WAYS: [&str; 16] = [
 ];
 
 /// On JDK 11, beside programs: one test of each thing that its VM does in another way.
-const ON_11: [&str; 11] = [
+const ON_11: [&str; 12] = [
     "attach::default::traces_of_running_frames",
     "classes::default",
     "defined_classes::default",
@@ -354,6 +354,7 @@ const ON_11: [&str; 11] = [
     "native_memory::walked",
     "open::default",
     "real_java_agents::empty",
+    "real_java_agents::first",
     "vm-events::default::Unseen",
 ];
 
