@@ -343,7 +343,7 @@ const ALIKE_WAYS: [&str; 16] = [
 ];
 
 /// On JDK 11, beside programs: one test of each thing that its VM does in another way.
-const ON_11: [&str; 12] = [
+const ON_11: [&str; 13] = [
     "attach::default::traces_of_running_frames",
     "classes::default",
     "defined_classes::default",
@@ -355,6 +355,7 @@ const ON_11: [&str; 12] = [
     "open::default",
     "real_java_agents::empty",
     "real_java_agents::first",
+    "tasks::default",
     "vm-events::default::Unseen",
 ];
 
