@@ -22,13 +22,13 @@ type Mode = (
 );
 
 const MODES: [Mode; 8] = [
-    ("default", &["-Xcheck:jni"], "events=io,verify=1", &[], 17),
+    ("default", &["-Xcheck:jni"], "events=io,verify=1", &[], 11),
     (
         "int",
         &["-Xint", "-Xcheck:jni"],
         "events=io+alloc,verify=1",
         &[],
-        17,
+        11,
     ),
     (
         "comp",
@@ -39,30 +39,30 @@ const MODES: [Mode; 8] = [
         ],
         "events=io,verify=1",
         &[],
-        17,
+        11,
     ),
     (
         "z",
         &["-XX:+UseZGC"],
         "events=io+lock+call,verify=1",
         &[],
-        17,
+        11,
     ),
-    ("cct", &[], "events=io,tracking=cct,verify=1", &[], 17),
+    ("cct", &[], "events=io,tracking=cct,verify=1", &[], 11),
     (
         "app",
         &["-Xcheck:jni"],
         "events=io,instrument=app,verify=1",
         &[],
-        17,
+        11,
     ),
-    ("stream", &[], "events=io,stream=on,verify=1", &[], 17),
+    ("stream", &[], "events=io,stream=on,verify=1", &[], 11),
     ("virtual", &[], "events=io,verify=1", &["--virtual"], 25),
 ];
 
 pub fn tests(setup: &'static Setup) -> Vec<Test> {
     let mut tests = Vec::new();
-    for jdk in &setup.jdks {
+    for jdk in setup.jdks_from_11() {
         for mode in MODES.iter().filter(|mode| jdk.version >= mode.4) {
             let quick = jdk == setup.jdk() && mode.0 == "default";
             let name = format!("io::{}::{}", jdk.version, mode.0);
@@ -101,6 +101,9 @@ fn check(setup: &Setup, jdk: &Jdk, &(name, flags, options, arguments, _): &Mode)
         .filter(|place| !wanted.contains_key(place) && !is_unix(place))
         .collect();
     ensure(more.is_empty(), || format!("not expected: {more:?}"))?;
+    // Virtual threads park.
+    let waits = name == "virtual" || bytes.keys().any(|place| place.0 == "(socket wait)");
+    ensure(waits, || format!("no wait: {bytes:?}"))?;
     let sums = bytes.keys().all(|place| times.contains_key(place)) && bytes.len() == times.len();
     ensure(sums, || format!("{bytes:?}\n{times:?}"))?;
     shows_both(&rows)?;

@@ -343,15 +343,19 @@ const ALIKE_WAYS: [&str; 16] = [
 ];
 
 /// On JDK 11, beside programs: one test of each thing that its VM does in another way.
-const ON_11: [&str; 9] = [
+const ON_11: [&str; 13] = [
     "attach::default::traces_of_running_frames",
     "classes::default",
     "defined_classes::default",
+    "io::default",
     "java_agents::last",
     "lock_holders::default",
     "named_methods::default",
+    "native_memory::walked",
     "open::default",
     "real_java_agents::empty",
+    "real_java_agents::first",
+    "tasks::default",
     "vm-events::default::Unseen",
 ];
 

@@ -20,12 +20,12 @@ const MODES: [Mode; 3] = [
     ("hooks", "alloc+native", &[]),
     ("int", "alloc+native", &["-Xint", "-XX:+UseSerialGC"]),
 ];
-/// The oldest and the latest JDK.
-const VERSIONS: [u32; 2] = [17, 25];
+/// The oldest JDKs and the latest one.
+const VERSIONS: [u32; 3] = [11, 17, 25];
 
 pub fn tests(setup: &'static Setup) -> Vec<Test> {
     let mut tests = Vec::new();
-    let jdks = setup.jdks.iter();
+    let jdks = setup.jdks_from_11();
     for jdk in jdks.filter(|jdk| VERSIONS.contains(&jdk.version)) {
         for mode in &MODES {
             let quick = jdk == setup.jdk() && mode.0 == "walked";

@@ -351,7 +351,10 @@ impl Program {
             }
             false => jdk.version >= self.jdk,
         };
+        // ZGC of JDK 11 unloads no classes.
+        let unloads_classes = *jdk != setup.jdk_11 || mode.name != "z";
         is_there
+            && (unloads_classes || self.name != "ClassUnloading")
             && mode
                 .programs
                 .is_none_or(|names| names.contains(&self.name.as_str()))

@@ -113,9 +113,7 @@ const WAYS: [Way; 10] = [
 pub fn tests(setup: &'static Setup) -> Vec<Test> {
     let mut tests = Vec::new();
     for jdk in setup.jdks_from_11() {
-        // On JDK 11 a few events are dropped if the Java agent comes first.
-        let is_known = |way: &&Way| *jdk != setup.jdk_11 || way.name != "first";
-        for way in WAYS.iter().filter(is_known) {
+        for way in &WAYS {
             let name = format!("real_java_agents::{}::{}", jdk.version, way.name);
             let quick = jdk == setup.jdk() && way.name == "empty";
             tests.push(test(name, quick, move || check(setup, jdk, way)));

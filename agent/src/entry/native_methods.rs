@@ -45,7 +45,7 @@ static FREE: AtomicUsize = AtomicUsize::new(0);
 static MAP: AtomicUsize = AtomicUsize::new(0);
 static UNMAP: AtomicUsize = AtomicUsize::new(0);
 
-const REPLACED: [ReplacedMethod; 7] = [
+const REPLACED: [ReplacedMethod; 8] = [
     ReplacedMethod {
         class: UNSAFE_CLASS,
         name: "allocateMemory0",
@@ -72,6 +72,14 @@ const REPLACED: [ReplacedMethod; 7] = [
         name: "map0",
         descriptor: "(IJJZ)J",
         replacement: || map_channel as *const () as usize,
+        original: &MAP,
+    },
+    // JDK 11.
+    ReplacedMethod {
+        class: FILE_CHANNEL,
+        name: "map0",
+        descriptor: "(IJJ)J",
+        replacement: || map_older_channel as *const () as usize,
         original: &MAP,
     },
     ReplacedMethod {
@@ -271,6 +279,25 @@ unsafe extern "system" fn map_channel(
     // SAFETY: called as the VM has called this function.
     let address = map.map_or(0, |map| unsafe {
         map(env, this, protection, position, bytes, is_sync)
+    });
+    record_mapping(env, address, bytes);
+    address
+}
+
+/// As [`map_channel`], in JDK 11.
+unsafe extern "system" fn map_older_channel(
+    env: *mut JNIEnv,
+    this: jobject,
+    protection: jint,
+    position: jlong,
+    bytes: jlong,
+) -> jlong {
+    type Map = Option<unsafe extern "system" fn(*mut JNIEnv, jobject, jint, jlong, jlong) -> jlong>;
+    // SAFETY: 0, or the function of JDK 11, which has this prototype.
+    let map = unsafe { std::mem::transmute::<usize, Map>(original(&MAP)) };
+    // SAFETY: called as the VM has called this function.
+    let address = map.map_or(0, |map| unsafe {
+        map(env, this, protection, position, bytes)
     });
     record_mapping(env, address, bytes);
     address

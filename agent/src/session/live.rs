@@ -7,7 +7,7 @@ use jvmti_bindings::sys::jni::{jlong, jvalue};
 use jvmti_bindings::sys::jvmti as ti;
 use lucce_instrument::inherited_methods;
 use lucce_instrument::kinds::{ALIVE_THREADS, OBJECTS, OPEN, THREAD};
-use lucce_jvmti::{JniEnvironment, VmHandle};
+use lucce_jvmti::{JniEnvironment, Jvmti, VmHandle};
 
 use crate::core::thread_fields;
 use crate::events;
@@ -93,7 +93,7 @@ pub fn start_live_recording(
         );
     }
     // Otherwise programs that list the methods of Object would see the helpers.
-    if hide_inherited_helpers(env).is_none() {
+    if hide_inherited_helpers(agent.core.jvmti, env).is_none() {
         env.clear_exception();
         agent.core.report_message(
             LogLevel::Warn,
@@ -164,7 +164,7 @@ fn set_slot_pointer(agent: &Agent, env: JniEnvironment) -> Option<()> {
 }
 
 /// Makes reflection omit the methods by which classes inherit the helpers.
-fn hide_inherited_helpers(env: JniEnvironment) -> Option<()> {
+fn hide_inherited_helpers(jvmti: Jvmti, env: JniEnvironment) -> Option<()> {
     let [reflection, set, object, string] = [
         c"jdk/internal/reflect/Reflection",
         c"java/util/Set",
@@ -174,15 +174,13 @@ fn hide_inherited_helpers(env: JniEnvironment) -> Option<()> {
     .map(|name| env.find_class(name));
     let (reflection, set, object, string) = (reflection?, set?, object?, string?);
     let of = env.static_method_id(set, c"of", c"([Ljava/lang/Object;)Ljava/util/Set;")?;
-    let find_register = |descriptor| {
-        let found = env.static_method_id(reflection, c"registerMethodsToFilter", descriptor);
-        env.clear_exception();
-        found
+    // No look-up of a missing method: the error that the VM makes for it would run hooks in the middle of this function.
+    let takes_array = jvmti.java_version().ok()? <= 11;
+    let descriptor = match takes_array {
+        true => c"(Ljava/lang/Class;[Ljava/lang/String;)V",
+        false => c"(Ljava/lang/Class;Ljava/util/Set;)V",
     };
-    let takes_set = find_register(c"(Ljava/lang/Class;Ljava/util/Set;)V");
-    // JDK 11.
-    let takes_array = || find_register(c"(Ljava/lang/Class;[Ljava/lang/String;)V");
-    let register = takes_set.or_else(takes_array)?;
+    let register = env.static_method_id(reflection, c"registerMethodsToFilter", descriptor)?;
     let names: BTreeSet<String> = inherited_methods(cfg!(feature = "lab"))
         .iter()
         .map(|method| format!("{}{}", method.prefix, method.helper.name))
@@ -198,7 +196,7 @@ fn hide_inherited_helpers(env: JniEnvironment) -> Option<()> {
         env.delete_local(name);
     }
     let all = env.call_static_object(set, of, &[jvalue { l: array }])?;
-    let hidden = if takes_set.is_some() { all } else { array };
+    let hidden = if takes_array { array } else { all };
     env.call_void(
         reflection,
         register,

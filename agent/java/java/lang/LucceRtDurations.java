@@ -55,7 +55,7 @@ public final class LucceRtDurations {
 
     /** Before a call, in scope or not. */
     @ForceInline
-    private static void moveToCallee(long p, int site) {
+    static void moveToCallee(long p, int site) {
         if (site < 0) {
             restore(p);
         } else {

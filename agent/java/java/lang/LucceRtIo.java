@@ -3,6 +3,7 @@ package java.lang;
 import static java.lang.LucceRtDurations.*;
 import static java.lang.LucceRtLayout.*;
 
+import java.net.DatagramPacket;
 import jdk.internal.vm.annotation.DontInline;
 import jdk.internal.vm.annotation.Hidden;
 
@@ -33,6 +34,13 @@ public final class LucceRtIo {
         beginOperation(IO, bytes, p, site);
     }
 
+    /** The hooked call sends the packet. Reading its length is another call from there, which may have hooks. */
+    @Hidden @DontInline
+    public static void beforePacket(Object packet, long p, int site) {
+        moveToCallee(p, site);
+        beginOperation(IO, ((DatagramPacket) packet).getLength(), p, site);
+    }
+
     /** `bytes`: -1 at the end of the file; less if nothing was read. */
     @Hidden @DontInline
     public static void afterRead(int bytes, long p, int site) {
@@ -58,5 +66,12 @@ public final class LucceRtIo {
     @Hidden @DontInline
     public static void afterWrite(long p, int site) {
         endOperation(IO, amountAtStart(), p, site);
+    }
+
+    /** The hooked call has received the packet. As in beforePacket, its length is read by another call. */
+    @Hidden @DontInline
+    public static void afterPacket(Object packet, long p, int site) {
+        moveToCallee(p, site);
+        endOperation(IO, ((DatagramPacket) packet).getLength(), p, site);
     }
 }

@@ -1,6 +1,6 @@
 //! Where the JDK asks Java agents (`-javaagent`) to transform a class.
 //!
-//! The methods of `sun.instrument` are the same in JDK 17 to 25.
+//! The methods of `sun.instrument` are the same in JDK 11 to 25.
 
 use lucce_bytecode::MethodCall;
 

@@ -3,7 +3,7 @@
 //! `kinds::io` has the hooks around their calls.
 //!
 //! Origin: all natives of `java.base` that take a file descriptor or belong to a class for files and sockets, in JDK
-//! 17, 21 and 25 (`javap -p`). Their callers were looked up. A row is harmless in a JDK without its class or native.
+//! 11, 17, 21 and 25 (`javap -p`). Their callers were looked up. A row is harmless in a JDK without its class or native.
 
 use lucce_bytecode::MethodCall;
 
@@ -47,12 +47,18 @@ pub enum IoSizeSource {
     ByteReturned,
     /// No bytes; the return value says whether anything was done.
     Nothing,
+    /// No bytes and no return value; the native throws if it does nothing.
+    NothingReturned,
     /// The last argument; the last two are numbers.
     Last,
     /// The last argument but one.
     LastButOne,
     /// Always one byte.
     Byte,
+    /// The length of the packet (`java.net.DatagramPacket`) that is the last argument.
+    PacketSent,
+    /// The length that the native gives to the packet, which is the first argument of the calling instance method.
+    PacketReceived,
 }
 
 /// A native method, its calling class, and its purpose.
@@ -105,8 +111,18 @@ const DATAGRAM_CHANNEL: &str = "sun/nio/ch/DatagramChannelImpl";
 const NET: &str = "sun/nio/ch/Net";
 const SOCKET: &str = "sun/nio/ch/NioSocketImpl";
 const DOMAIN: &str = "sun/nio/ch/UnixDomainSockets";
+const SOCKET_CHANNEL: &str = "sun/nio/ch/SocketChannelImpl";
 const SERVER_CHANNEL: &str = "sun/nio/ch/ServerSocketChannelImpl";
 const CHANNEL: &str = "sun/nio/ch/SelChImpl";
+/// Sockets of JDK 11, and of JDK 17 with `-Djdk.net.usePlainSocketImpl`. Their abstract methods have natives in a subclass.
+const PLAIN_SOCKET: &str = "java/net/AbstractPlainSocketImpl";
+const SOCKET_IN: &str = "java/net/SocketInputStream";
+const SOCKET_OUT: &str = "java/net/SocketOutputStream";
+/// Datagrams of JDK 11, and of JDK 17 with `-Djdk.net.usePlainDatagramSocketImpl`.
+const PLAIN_DATAGRAMS: &str = "java/net/AbstractPlainDatagramSocketImpl";
+const DATAGRAM_IMPL: &str = "java/net/DatagramSocketImpl";
+const DATAGRAM_SOCKET: &str = "java/net/DatagramSocket";
+const MULTICAST_SOCKET: &str = "java/net/MulticastSocket";
 
 const ARRAY_READ: &str = "([BII)I";
 const ONE: &str = "(Ljava/io/FileDescriptor;JI)I";
@@ -115,6 +131,8 @@ const VECTOR: &str = "(Ljava/io/FileDescriptor;JI)J";
 const POLL: &str = "(Ljava/io/FileDescriptor;IJ)I";
 const ACCEPT: &str =
     "(Ljava/io/FileDescriptor;Ljava/io/FileDescriptor;[Ljava/net/InetSocketAddress;)I";
+
+const PACKET: &str = "(Ljava/net/DatagramPacket;)V";
 
 const READ: (IoPurpose, IoSizeSource) = (IoPurpose::FileRead, IoSizeSource::Returned);
 const WRITE: (IoPurpose, IoSizeSource) = (IoPurpose::FileWrite, IoSizeSource::Returned);
@@ -128,9 +146,9 @@ const RECEIVE_VECTOR: (IoPurpose, IoSizeSource) =
 const SEND_VECTOR: (IoPurpose, IoSizeSource) = (IoPurpose::SocketWrite, IoSizeSource::ReturnedLong);
 const WAIT: (IoPurpose, IoSizeSource) = (IoPurpose::SocketWait, IoSizeSource::Nothing);
 
-/// The natives of JDK 17 to 25.
+/// The natives of JDK 11 to 25.
 #[rustfmt::skip]
-pub const OPERATIONS: [IoOperation; 44] = [
+pub const OPERATIONS: [IoOperation; 59] = [
     own_operation(IN, "read0", "()I", (IoPurpose::FileRead, IoSizeSource::ByteReturned)),
     own_operation(IN, "readBytes", ARRAY_READ, READ),
     own_operation(OUT, "write", "(IZ)V", (IoPurpose::FileWrite, IoSizeSource::Byte)),
@@ -176,9 +194,26 @@ pub const OPERATIONS: [IoOperation; 44] = [
     new_operation(SERVER_CHANNEL, NET, "accept", ACCEPT, (IoPurpose::SocketAccept, IoSizeSource::Nothing)),
     own_operation(NET, "connect0", "(ZLjava/io/FileDescriptor;Ljava/net/InetAddress;I)I", (IoPurpose::SocketConnect, IoSizeSource::Nothing)),
     own_operation(DOMAIN, "connect0", "(Ljava/io/FileDescriptor;[B)I", (IoPurpose::SocketConnect, IoSizeSource::Nothing)),
+    // JDK 11.
+    own_operation(SOCKET_IN, "socketRead0", "(Ljava/io/FileDescriptor;[BIII)I", RECEIVE),
+    own_operation(SOCKET_OUT, "socketWrite0", "(Ljava/io/FileDescriptor;[BII)V", (IoPurpose::SocketWrite, IoSizeSource::Last)),
+    own_operation(PLAIN_SOCKET, "socketAccept", "(Ljava/net/SocketImpl;)V", (IoPurpose::SocketAccept, IoSizeSource::NothingReturned)),
+    own_operation(PLAIN_SOCKET, "socketConnect", "(Ljava/net/InetAddress;II)V", (IoPurpose::SocketConnect, IoSizeSource::NothingReturned)),
+    own_operation(PLAIN_DATAGRAMS, "receive0", PACKET, (IoPurpose::SocketRead, IoSizeSource::PacketReceived)),
+    own_operation(PLAIN_DATAGRAMS, "send0", PACKET, (IoPurpose::SocketWrite, IoSizeSource::PacketSent)),
+    new_operation(DATAGRAM_SOCKET, DATAGRAM_IMPL, "send", PACKET, (IoPurpose::SocketWrite, IoSizeSource::PacketSent)),
+    new_operation(MULTICAST_SOCKET, DATAGRAM_IMPL, "send", PACKET, (IoPurpose::SocketWrite, IoSizeSource::PacketSent)),
+    new_operation(SOCKETS, FILES, "read0", ONE, RECEIVE),
+    new_operation(SOCKETS, FILES, "readv0", VECTOR, RECEIVE_VECTOR),
+    new_operation(SOCKET_CHANNEL, NET, "poll", POLL, WAIT),
+    new_operation(SERVER_CHANNEL, NET, "poll", POLL, WAIT),
+    own_operation(SERVER_CHANNEL, "accept0", ACCEPT, (IoPurpose::SocketAccept, IoSizeSource::Nothing)),
+    own_operation(DATAGRAM_CHANNEL, "receive0", "(Ljava/io/FileDescriptor;JIZ)I", RECEIVE),
+    own_operation(DATAGRAM_CHANNEL, "send0", "(ZLjava/io/FileDescriptor;JILjava/net/InetAddress;I)I", SEND),
 ];
 
-/// Returns the index of the operation that a call is. `is_native`: whether the calling class itself declares it native.
+/// Returns the index of the operation that a call is. `is_native`: whether the calling class itself declares it native or
+/// abstract.
 pub fn find_operation(
     class: &str,
     call: &MethodCall<'_>,

@@ -45,9 +45,23 @@ impl EventHooks for IoHooks {
             }
             IoSizeSource::ByteReturned => vec![before(BEFORE_OPERATION), returned(AFTER_READ_BYTE)],
             IoSizeSource::Nothing => vec![before(BEFORE_OPERATION), returned(AFTER_OTHER)],
+            IoSizeSource::NothingReturned => vec![before(BEFORE_OPERATION), written],
             IoSizeSource::Last => vec![given(BEFORE_LAST), written],
             IoSizeSource::LastButOne => vec![given(BEFORE_LAST_BUT_ONE), written],
             IoSizeSource::Byte => vec![before(BEFORE_BYTE), written],
+            IoSizeSource::PacketSent => {
+                let helper = BEFORE_PACKET;
+                vec![CodeInsertion::MarkTop { helper, site }, written]
+            }
+            IoSizeSource::PacketReceived => {
+                let (helper, local) = (AFTER_PACKET, 1);
+                let received = CodeInsertion::AfterLocal {
+                    helper,
+                    site,
+                    local,
+                };
+                vec![before(BEFORE_OPERATION), received]
+            }
         }
     }
 
@@ -75,11 +89,13 @@ impl EventHooks for IoHooks {
             BEFORE_BYTE,
             BEFORE_LAST,
             BEFORE_LAST_BUT_ONE,
+            BEFORE_PACKET,
             AFTER_READ,
             AFTER_READ_LONG,
             AFTER_READ_BYTE,
             AFTER_OTHER,
             AFTER_WRITE,
+            AFTER_PACKET,
         ]
     }
 }
@@ -92,11 +108,13 @@ const BEFORE_OPERATION: HelperMethod<'static> = io_helper("beforeOperation", "(J
 const BEFORE_BYTE: HelperMethod<'static> = io_helper("beforeByte", "(JI)V");
 const BEFORE_LAST: HelperMethod<'static> = io_helper("beforeLast", "(IIJI)V");
 const BEFORE_LAST_BUT_ONE: HelperMethod<'static> = io_helper("beforeLastButOne", "(IIJI)V");
+const BEFORE_PACKET: HelperMethod<'static> = io_helper("beforePacket", "(Ljava/lang/Object;JI)V");
 const AFTER_READ: HelperMethod<'static> = io_helper("afterRead", "(IJI)V");
 const AFTER_READ_LONG: HelperMethod<'static> = io_helper("afterRead", "(JJI)V");
 const AFTER_READ_BYTE: HelperMethod<'static> = io_helper("afterReadByte", "(IJI)V");
 const AFTER_OTHER: HelperMethod<'static> = io_helper("afterOther", "(IJI)V");
 const AFTER_WRITE: HelperMethod<'static> = io_helper("afterWrite", "(JI)V");
+const AFTER_PACKET: HelperMethod<'static> = io_helper("afterPacket", "(Ljava/lang/Object;JI)V");
 
 #[cfg(test)]
 mod io_tests {

@@ -141,7 +141,7 @@ pub struct AnalyzedMethod<'a> {
 }
 
 impl AnalyzedMethod<'_> {
-    /// Whether the call reaches a native method of its own class.
+    /// Whether the call reaches a native or abstract method of its own class.
     #[must_use]
     pub fn is_own_native(&self, call: &MethodCall<'_>) -> bool {
         let mut methods = self.file.methods().iter();

@@ -11,6 +11,7 @@ import java.net.DatagramPacket;
 import java.net.DatagramSocket;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
+import java.net.MulticastSocket;
 import java.net.ServerSocket;
 import java.net.Socket;
 import java.net.SocketTimeoutException;
@@ -33,6 +34,7 @@ import java.util.concurrent.FutureTask;
  */
 public final class Io {
     private static final int ROUNDS = 5;
+    private static final boolean IS_OLD = Runtime.version().feature() < 17;
     private static final Map<String, long[]> expected = new TreeMap<>();
     private static boolean virtual;
 
@@ -164,14 +166,18 @@ public final class Io {
                 socket.getOutputStream().write(bytes);
                 note("socket read", line() + 1, 2);
                 Check.equal(2, socket.getInputStream().read(bytes));
-                socket.setSoTimeout(1);
-                try {
-                    Check.wrong("read " + socket.getInputStream().read());
-                } catch (SocketTimeoutException e) {
-                    // It waited, and nothing was read.
-                }
+                waitInVain(socket);
             }
             Check.equal(0, answered.get());
+        }
+    }
+
+    private static void waitInVain(Socket socket) throws IOException {
+        socket.setSoTimeout(1);
+        try {
+            Check.wrong("read " + socket.getInputStream().read());
+        } catch (SocketTimeoutException e) {
+            // It waited, and nothing was read.
         }
     }
 
@@ -210,6 +216,9 @@ public final class Io {
             direct.clear();
             note("socket read", line() + 1, size - 1);
             Check.equal(size - 1, client.read(direct));
+            if (client.getLocalAddress() instanceof InetSocketAddress) {
+                waitInVain(client.socket());
+            }
             client.shutdownOutput();
             Check.equal(-1, answered.get());
         }
@@ -243,6 +252,25 @@ public final class Io {
             from.write(bytes);
             note("socket read", line() + 1, size);
             to.receive(new DatagramPacket(new byte[2 * size], 2 * size));
+            note("socket write", line() + 1, size - 4);
+            to.send(new DatagramPacket(new byte[size - 4], size - 4, from.getLocalAddress()));
+            bytes.clear();
+            note("socket read", line() + 1, size - 4);
+            from.receive(bytes);
+            if (IS_OLD) {
+                send(new DatagramPacket(new byte[size], size - 5, to.getLocalSocketAddress()));
+                note("socket read", line() + 1, size - 5);
+                to.receive(new DatagramPacket(new byte[size], size));
+            }
+        }
+    }
+
+    /** By a method that later JDKs may lack. */
+    @SuppressWarnings({"deprecation", "removal"})
+    private static void send(DatagramPacket packet) throws IOException {
+        try (MulticastSocket socket = new MulticastSocket(0)) {
+            note("socket write", line() + 1, packet.getLength());
+            socket.send(packet, (byte) 1);
         }
     }
 
@@ -255,8 +283,7 @@ public final class Io {
 
     /** Null: JDK 11 has none. */
     private static UnixChannels unixChannels() throws Exception {
-        boolean isOld = Runtime.version().feature() < 17;
-        return isOld ? null : (UnixChannels) Class.forName("io.lucce.programs.NewerChannels").getConstructor().newInstance();
+        return IS_OLD ? null : (UnixChannels) Class.forName("io.lucce.programs.NewerChannels").getConstructor().newInstance();
     }
 
     private static void rounds(File folder) throws Exception {
