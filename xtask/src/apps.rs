@@ -2,7 +2,8 @@
 //!
 //! Each application runs twice on each JDK. The first run counts its allocations, the second
 //! compares every n-th of them, n chosen so that all runs together make as many comparisons as asked
-//! for. Both must compute equal results.
+//! for. Both must compute equal results. The first run is a short one without the JVM's slow compiler, and the second has
+//! the JVM as it is: so the results of two compilers are compared, too.
 
 use std::fs;
 use std::path::Path;
@@ -208,11 +209,14 @@ impl Run<'_> {
         let name = format!("{}-{}{beside}", self.app.name, self.jdk.version);
         let log = self.folder.join(format!("{name}.lucce"));
         let fail = |e: String| format!("{name}: {e}");
-        let checksum = self.java(&log, "").map_err(fail)?;
+        let mut counted = self.jdk.light_java();
+        let checksum = self.run(&mut counted, &log, "").map_err(fail)?;
         let allocations = recorded(&log).map_err(fail)?;
         let every = (allocations / wanted).max(1);
         let started = Instant::now();
-        let again = self.java(&log, &format!(",verify={every}")).map_err(fail)?;
+        let options = format!(",verify={every}");
+        let again = self.run(&mut self.jdk.java(), &log, &options);
+        let again = again.map_err(fail)?;
         let wall = started.elapsed();
         let row = check(&log).map_err(fail)?;
         println!(
@@ -240,13 +244,12 @@ impl Run<'_> {
         }
     }
 
-    /// Runs the application and gives the checksum that it prints.
-    fn java(&self, log: &Path, options: &str) -> Result<String, String> {
+    /// Runs the application in this JVM and gives the checksum that it prints.
+    fn run(&self, java: &mut Command, log: &Path, options: &str) -> Result<String, String> {
         let _ = fs::remove_file(log);
         let printed = log.with_extension("out");
         let file = fs::File::create(&printed).map_err(|e| e.to_string())?;
         let errors = file.try_clone().map_err(|e| e.to_string())?;
-        let mut java = self.jdk.java();
         java.current_dir(self.folder);
         let ours = format!(
             "-agentpath:{}=out={},events=alloc{options}",

@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use crate::jdk::Jdk;
 use crate::{paths, tools};
@@ -78,7 +77,7 @@ impl JavaAgent {
             "Premain-Class: io.lucce.agents.{class}\n{lines}Class-Path: file:{harness}/agents.jar\n  file:{harness}/lib/byte-buddy.jar\n"
         );
         fs::write(&manifest, text).map_err(|e| format!("{}: {e}", manifest.display()))?;
-        let mut tool = Command::new(jdk.tool("jar"));
+        let mut tool = jdk.light_tool("jar");
         tools::run(tool.arg("cfm").arg(&jar).arg(&manifest))?;
         Ok(jar)
     }

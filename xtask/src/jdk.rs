@@ -64,11 +64,23 @@ impl Jdk {
         command
     }
 
+    /// `java` with the flags of a short run. Events are the same: compilers change none.
+    pub fn light_java(&self) -> Command {
+        let mut java = self.java();
+        java.args(SHORT_RUN);
+        java
+    }
+
     /// `javac` with the flags of a short run.
     pub fn javac(&self) -> Command {
-        let mut javac = Command::new(self.tool("javac"));
-        javac.args(SHORT_RUN.map(|flag| format!("-J{flag}")));
-        javac
+        self.light_tool("javac")
+    }
+
+    /// A program of the JDK that takes flags of its JVM behind `-J`, with those of a short run.
+    pub fn light_tool(&self, name: &str) -> Command {
+        let mut tool = Command::new(self.tool(name));
+        tool.args(SHORT_RUN.map(|flag| format!("-J{flag}")));
+        tool
     }
 
     pub fn compiles(&self) -> bool {

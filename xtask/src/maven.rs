@@ -210,7 +210,7 @@ fn documented(classes: &[String], sources: &[String], pages: &[String]) -> Outco
 /// What a jar holds.
 fn entries(jar: &Path) -> Result<Vec<String>, String> {
     let jdk = jdk::compiler().ok_or("no JDK that compiles")?;
-    let said = tools::output(Command::new(jdk.tool("jar")).arg("tf").arg(jar))?;
+    let said = tools::output(jdk.light_tool("jar").arg("tf").arg(jar))?;
     let said = String::from_utf8_lossy(&said).into_owned();
     Ok(said.lines().map(str::to_owned).collect())
 }

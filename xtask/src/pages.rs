@@ -140,7 +140,7 @@ const EVENTS: &str = "events=alloc+lock,stream=on";
 fn program(folder: &Path, (log, options): (&Path, &str), rounds: u32) -> Result<Command, String> {
     let agent = paths::agent();
     let options = format!("out={},{options}", log.display());
-    let mut java = jdk::compiler().ok_or("no JDK that compiles")?.java();
+    let mut java = jdk::compiler().ok_or("no JDK that compiles")?.light_java();
     java.arg(format!("-agentpath:{}={options}", agent.display()))
         .arg("-cp")
         .arg(folder)
@@ -157,14 +157,14 @@ fn record_shop(folder: &Path) -> Result<PathBuf, String> {
     let log = folder.join("shop.lucce");
     let events = "events=alloc+exception+lock+leak=4k,requests=auto";
     let jdk = jdk::compiler().ok_or("no JDK that compiles")?;
-    let mut java = jdk.java();
+    let mut java = jdk.light_java();
     java.arg(format!(
         "-agentpath:{}=out={},{events}",
         paths::agent().display(),
         log.display()
     ));
     // Collections that are frequent tell what lives.
-    java.args(["-Xmx64m", "-XX:+UseSerialGC", "-jar"])
+    java.args(["-Xmx64m", "-jar"])
         .arg(paths::harness().join("shop/target/shop.jar"))
         .arg(format!("--shop.requests={SHOP_REQUESTS}"));
     tools::run_quietly(&mut java)?;
@@ -177,7 +177,7 @@ fn tagged(folder: &Path) -> Result<PathBuf, String> {
     let programs = paths::harness().join("programs/target/programs.jar");
     let (agent, mut java) = (
         paths::agent(),
-        jdk::compiler().ok_or("no JDK that compiles")?.java(),
+        jdk::compiler().ok_or("no JDK that compiles")?.light_java(),
     );
     java.arg(format!(
         "-agentpath:{}=out={}",

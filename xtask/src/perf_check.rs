@@ -212,7 +212,7 @@ fn classes() -> Result<PathBuf, String> {
     fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     let jdk = jdk::compiler().ok_or("no JDK with its tools")?;
     let jar = paths::harness().join("apps/target/lib/commons-lang3-3.18.0.jar");
-    let mut unpack = Command::new(jdk.tool("jar"));
+    let mut unpack = jdk.light_tool("jar");
     tools::run(unpack.current_dir(&folder).arg("xf").arg(jar))?;
     Ok(folder.join("org"))
 }

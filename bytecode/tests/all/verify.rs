@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use lucce_bytecode::{BytecodeErrorKind, ClassFile, EntryHook, RewrittenClass, rewrite};
 
-use lucce_classkit::jdks::{self, Folder, Jdk, source, text};
+use lucce_classkit::jdks::{self, Folder, Jdk, SHORT_RUN, source, text};
 use lucce_classkit::plans::{everything, hook, rewrite_everything, rewrite_everything_wide};
 
 const MODULES: [&str; 4] = ["java.xml", "jdk.compiler", "java.desktop", "jdk.javadoc"];
@@ -75,7 +75,9 @@ impl Patched {
             .folder
             .write("names", self.classes.join("\n").as_bytes());
         let driver = self.folder.0.join("driver").display().to_string();
-        let output = self.java(&["-cp", &driver, "LinkAll", &names.display().to_string()]);
+        let names = names.display().to_string();
+        let link = ["-cp", &driver, "LinkAll", &names];
+        let output = self.java(&[&SHORT_RUN[..], &link].concat());
         println!(
             "JDK {}: {}",
             self.jdk.version,
@@ -190,7 +192,8 @@ fn link_hooked_base(jdk: &Jdk, rewrite: fn(&[u8]) -> RewrittenClass) -> String {
     let names = folder.write("names", classes.join("\n").as_bytes());
     let patch = format!("--patch-module=java.base={}", base.display());
     let mut java = jdk.tool("java");
-    java.args(["-Xverify:all", &patch, "-cp"])
+    java.args(SHORT_RUN)
+        .args(["-Xverify:all", &patch, "-cp"])
         .arg(folder.0.join("driver"));
     let output = java
         .arg("LinkAll")

@@ -6,6 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::{Arc, LazyLock, Mutex, OnceLock};
 
+/// Flags of a JVM that ends after seconds: its slow compiler takes more CPU time than it saves.
+pub const SHORT_RUN: [&str; 2] = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"];
+
 /// A JDK, with a compiler unless it is one of [`images`].
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Jdk {
@@ -92,6 +95,7 @@ impl Jdk {
     pub fn compile(&self, into: &Path, options: &[&str], sources: &[PathBuf]) {
         let mut javac = self.tool("javac");
         let output = javac
+            .args(SHORT_RUN.map(|flag| format!("-J{flag}")))
             .args(options)
             .arg("-d")
             .arg(into)
@@ -127,7 +131,7 @@ impl Jdk {
             let reader = all().pop().expect("a JDK with a compiler");
             let mut java = reader.tool("java");
             let output = java
-                .args(["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"])
+                .args(SHORT_RUN)
                 .arg(source("DumpClasses.java"))
                 .arg(&self.home)
                 .output();

@@ -23,7 +23,7 @@ pub fn collapsed(logs: &Logs) -> Outcome {
 fn converted(options: &[&str], file: &Path, name: &str) -> Result<PathBuf, String> {
     let to = file.with_file_name(name);
     let jdk = jdk::compiler().ok_or("no JDK that compiles")?;
-    let mut java = jdk.java();
+    let mut java = jdk.light_java();
     java.arg("-jar")
         .arg(consumers::jars()?.join(JAR))
         .args(options);

@@ -1,7 +1,6 @@
 //! The JDK's own `jfr` reads recordings.
 
 use std::path::Path;
-use std::process::Command;
 
 use serde_json::Value;
 
@@ -174,8 +173,11 @@ fn viewer() -> Option<jdk::Jdk> {
 }
 
 fn view_of(jdk: &jdk::Jdk, name: &str, file: &Path) -> Result<String, String> {
-    let mut view = Command::new(jdk.tool("jfr"));
-    let said = tools::output(view.args(["view", "--verbose", name]).arg(file))?;
+    let said = tools::output(
+        jdk.light_tool("jfr")
+            .args(["view", "--verbose", name])
+            .arg(file),
+    )?;
     Ok(String::from_utf8_lossy(&said).into_owned())
 }
 
@@ -205,6 +207,6 @@ fn events_of(printed: &str) -> Result<Vec<Value>, String> {
 
 fn jfr(args: &[&str], file: &Path) -> Result<String, String> {
     let jdk = jdk::compiler().ok_or("no JDK that compiles")?;
-    let said = tools::output(Command::new(jdk.tool("jfr")).args(args).arg(file))?;
+    let said = tools::output(jdk.light_tool("jfr").args(args).arg(file))?;
     Ok(String::from_utf8_lossy(&said).into_owned())
 }

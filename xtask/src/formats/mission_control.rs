@@ -14,7 +14,7 @@ type Contexts = BTreeMap<String, (u64, u64, String, String)>;
 pub fn contexts(logs: &Logs) -> Outcome {
     let file = logs.export(&logs.less, "jfr", "jmc.jfr", &["--min-value", "0"])?;
     let jdk = jdk::compiler().ok_or("no JDK that compiles")?;
-    let mut java = jdk.java();
+    let mut java = jdk.light_java();
     java.arg("-cp").arg(consumers::jars()?.join("*"));
     java.arg(consumers::sources().join("JmcEvents.java"));
     let said = tools::output(java.arg(&file))?;

@@ -142,7 +142,7 @@ fn program_of(
     let agent = paths::agent();
     let programs = paths::harness().join("programs/target/programs.jar");
     let options = format!("out={},{options}", log.display());
-    let mut java = jdk::compiler().ok_or("no JDK that compiles")?.java();
+    let mut java = jdk::compiler().ok_or("no JDK that compiles")?.light_java();
     java.arg(format!("-agentpath:{}={options}", agent.display()))
         .arg("-cp")
         .arg(programs)

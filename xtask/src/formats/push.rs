@@ -209,7 +209,7 @@ fn busy(logs: &Logs, log: &Path) -> Result<Command, String> {
         .arg(consumers::sources().join("Busy.java"));
     tools::run_quietly(&mut javac)?;
     let options = format!("out={},events=alloc+lock", log.display());
-    let mut java = jdk.java();
+    let mut java = jdk.light_java();
     java.arg(format!("-agentpath:{}={options}", paths::agent().display()))
         .arg("-cp")
         .arg(&logs.folder)
