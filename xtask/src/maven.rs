@@ -38,8 +38,8 @@ const BUILT: &str = "linux-x64";
 const LIBRARY: &str = "liblucce.so";
 const COMMAND: &str = "lucce";
 
-/// `archives`: unpacked ones of `dist`, whose agent and command the jar has; they run with an old glibc, too. Without one for x64,
-/// the jar has what `build` made: that runs with the glibc of this machine and later ones.
+/// `archives`: unpacked ones of `dist`, whose agent and command the jars have; they run with an old glibc, too. Without one for x64,
+/// its jar has what `build` made: that runs with the glibc of this machine and later ones.
 ///
 /// # Errors
 /// Something does not build, or the new project cannot use it.
@@ -47,6 +47,7 @@ pub fn make<A: AsRef<Path>>(archives: &[A]) -> Outcome {
     let maven = Maven::empty()?;
     maven.deploy(&maven.natives(archives)?)?;
     maven.complete()?;
+    maven.check_native_jars()?;
     new_projects::try_out(&maven)?;
     println!("{}", paths::short(&maven.repository()));
     Ok(())
@@ -68,10 +69,15 @@ impl Maven {
         self.to.join("repository")
     }
 
-    /// The agent and the command without debug information, under the names that the jar has.
+    /// The agent and the command without debug information: a folder for each system, with what its jar has.
     fn natives<A: AsRef<Path>>(&self, archives: &[A]) -> Result<PathBuf, String> {
         let natives = self.to.join("natives");
-        let built = natives.join(BUILT);
+        // Maven keeps resources of earlier runs.
+        let resources = paths::harness().join("artifacts/lucce/target/classes");
+        for system in platforms() {
+            let _ = fs::remove_dir_all(resources.join(jar_folder(&system)));
+        }
+        let built = natives.join(BUILT).join(jar_folder(BUILT));
         fs::create_dir_all(&built).map_err(|e| e.to_string())?;
         for (file, name) in [(paths::agent(), LIBRARY), (paths::lucce(), COMMAND)] {
             let mut strip = Command::new("objcopy");
@@ -82,7 +88,8 @@ impl Maven {
             tools::run_quietly(&mut strip)?;
         }
         for archive in archives.iter().map(AsRef::as_ref) {
-            let folder = natives.join(platform(archive)?);
+            let system = platform(archive)?;
+            let folder = natives.join(&system).join(jar_folder(&system));
             fs::create_dir_all(&folder).map_err(|e| e.to_string())?;
             for (file, name) in [("lib/liblucce.so", LIBRARY), ("bin/lucce", COMMAND)] {
                 let file = archive.join(file);
@@ -134,6 +141,43 @@ impl Maven {
             true => Ok(()),
             false => Err(format!("{artifacts} artifacts, not {}", ARTIFACTS.len())),
         }
+    }
+
+    /// The command of the system for which `build` makes it.
+    fn command(&self) -> PathBuf {
+        let natives = self.to.join("natives").join(BUILT);
+        natives.join(jar_folder(BUILT)).join(COMMAND)
+    }
+
+    /// The artifact `lucce` has a jar for each system with a folder of natives, and no other one; `all` has all files.
+    fn check_native_jars(&self) -> Outcome {
+        let version = env!("CARGO_PKG_VERSION");
+        let artifact = self.repository().join("io/lucce/lucce").join(version);
+        let jar = |classifier: &str| artifact.join(format!("lucce-{version}{classifier}.jar"));
+        let files = |classifier: &str| {
+            let mut files = entries(&jar(classifier))?;
+            // Jars describe themselves.
+            files.retain(|name| !name.ends_with('/') && !name.starts_with("META-INF/"));
+            files.sort();
+            Ok::<_, String>(files)
+        };
+        let classes = files("")?;
+        if let Some(name) = classes.iter().find(|name| !name.ends_with(".class")) {
+            return Err(format!("the jar of classes has {name}"));
+        }
+        let mut all = classes;
+        for system in platforms() {
+            let natives = [LIBRARY, COMMAND].map(|name| format!("{}/{name}", jar_folder(&system)));
+            let classifier = format!("-{system}");
+            if self.to.join("natives").join(&system).exists() {
+                expect_files(&classifier, &files(&classifier)?, &natives)?;
+                all.extend(natives);
+            } else if jar(&classifier).exists() {
+                return Err(format!("a jar for {system}, without an agent for it"));
+            }
+        }
+        all.sort();
+        expect_files("-all", &files("-all")?, &all)
     }
 
     /// Has what Maven has filled, and is not on a network.
@@ -215,13 +259,31 @@ fn entries(jar: &Path) -> Result<Vec<String>, String> {
     Ok(said.lines().map(str::to_owned).collect())
 }
 
+fn expect_files(classifier: &str, files: &[String], expected: &[String]) -> Outcome {
+    match files == expected {
+        true => Ok(()),
+        false => Err(format!(
+            "lucce{classifier}.jar has {files:?}, not {expected:?}"
+        )),
+    }
+}
+
+/// Where a jar has the agent and the command of a system.
+fn jar_folder(system: &str) -> String {
+    format!("io/lucce/agent/{system}")
+}
+
+/// The systems for which there can be a jar, as classifiers.
+fn platforms() -> impl Iterator<Item = String> {
+    let with_jvm = systems::ALL.into_iter();
+    let with_jvm = with_jvm.filter(|system| system.c_library == CLibrary::Glibc);
+    with_jvm.map(|system| format!("linux-{}", system.name))
+}
+
 /// Of `lucce-VERSION-linux-NAME`.
 fn platform(archive: &Path) -> Result<String, String> {
     let name = archive.file_name().unwrap_or_default().to_string_lossy();
-    let with_jvm = systems::ALL.into_iter();
-    let with_jvm = with_jvm.filter(|system| system.c_library == CLibrary::Glibc);
-    let platforms = with_jvm.map(|system| format!("linux-{}", system.name));
-    let mut found = platforms.filter(|platform| name.ends_with(&format!("-{platform}")));
+    let mut found = platforms().filter(|platform| name.ends_with(&format!("-{platform}")));
     found
         .next()
         .ok_or_else(|| format!("{}: no archive of `dist`", archive.display()))
@@ -237,6 +299,25 @@ fn url(folder: &Path) -> String {
 #[cfg(test)]
 mod maven_tests {
     use super::*;
+
+    #[test]
+    fn each_system_has_a_classifier() {
+        let pom = include_str!("../../java-harness/artifacts/lucce/pom.xml");
+        let class = include_str!(
+            "../../java-harness/artifacts/lucce/src/main/java/io/lucce/agent/NativeFiles.java"
+        );
+        let systems: Vec<_> = platforms().map(|system| format!("\"{system}\"")).collect();
+        let list = format!("SYSTEMS = List.of({});", systems.join(", "));
+        assert!(class.contains(&list), "{list}");
+        for system in platforms() {
+            let lines = [
+                format!("<directory>${{lucce.natives}}/{system}</directory>"),
+                format!("<classesDirectory>${{lucce.natives}}/{system}</classesDirectory>"),
+                format!("<classifier>{system}</classifier>"),
+            ];
+            assert!(lines.iter().all(|line| pom.contains(line)), "{system}");
+        }
+    }
 
     #[test]
     fn what_is_lacking_is_named() {

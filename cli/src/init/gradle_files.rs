@@ -1,4 +1,5 @@
-//! Puts lucce's plugin into Gradle's build script, and its repository into the settings script.
+//! Puts lucce's plugin into Gradle's build script, and its repository into both scripts: the plugin comes from the repositories of
+//! the settings script, its agent from those of the build script.
 
 /// The language of a project's scripts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -51,13 +52,26 @@ pub fn add_plugin(script: &str, language: ScriptLanguage) -> Result<String, Stri
         return Err("has the plugin io.lucce already, and stays as it is".into());
     }
     let line = language.plugin_line();
-    let Some(inside) = find_plugins_block(script) else {
-        return Err(format!("has no line plugins {{: add plugins {{ {line} }}"));
-    };
-    let (before, after) = script.split_at(inside);
+    add_to_block(script, "plugins", &line)
+        .ok_or_else(|| format!("has no line plugins {{: add plugins {{ {line} }}"))
+}
+
+/// Adds the repository to the block `repositories` of a build script, or such a block at the script's end.
+pub fn add_project_repository(script: &str, language: ScriptLanguage, url: &str) -> String {
+    let line = language.repository_line(url);
+    add_to_block(script, "repositories", &line).unwrap_or_else(|| {
+        let newline = newline_of(script);
+        let end = if script.ends_with('\n') { "" } else { newline };
+        format!("{script}{end}{newline}repositories {{{newline}    {line}{newline}}}{newline}")
+    })
+}
+
+/// Puts the line first into a block of the script's top level; None: no line begins with `NAME {`.
+fn add_to_block(script: &str, name: &str, line: &str) -> Option<String> {
+    let (before, after) = script.split_at(find_block(script, name)?);
     let rest = after.lines().next().unwrap_or_default();
     if !rest.trim().is_empty() && !rest.trim().starts_with("//") {
-        return Ok(format!("{before} {line};{after}"));
+        return Some(format!("{before} {line};{after}"));
     }
     let (rest, after) = after.split_at(rest.len());
     let next = after.lines().find(|line| !line.trim().is_empty());
@@ -68,19 +82,22 @@ pub fn add_plugin(script: &str, language: ScriptLanguage) -> Result<String, Stri
     } else {
         indentation
     };
-    let newline = if script.contains("\r\n") {
-        "\r\n"
-    } else {
-        "\n"
-    };
-    Ok(format!("{before}{rest}{newline}{indentation}{line}{after}"))
+    let newline = newline_of(script);
+    Some(format!("{before}{rest}{newline}{indentation}{line}{after}"))
+}
+
+fn newline_of(script: &str) -> &'static str {
+    match script.contains("\r\n") {
+        true => "\r\n",
+        false => "\n",
+    }
 }
 
 /// The byte behind the brace of the block.
-fn find_plugins_block(script: &str) -> Option<usize> {
+fn find_block(script: &str, name: &str) -> Option<usize> {
     let mut start = 0;
     for line in script.split_inclusive('\n') {
-        let behind = line.strip_prefix("plugins").map(str::trim_start);
+        let behind = line.strip_prefix(name).map(str::trim_start);
         if let Some(inside) = behind.and_then(|behind| behind.strip_prefix('{')) {
             return Some(start + line.len() - inside.len());
         }
@@ -91,7 +108,11 @@ fn find_plugins_block(script: &str) -> Option<usize> {
 
 /// Puts a block with the repository at the top of the settings script, before all else, as Gradle wants it. Gradle's own
 /// repository of plugins is named too, because the block replaces it. None: the script has such a block, or imports.
-pub fn add_repository(settings: &str, language: ScriptLanguage, url: &str) -> Option<String> {
+pub fn add_plugin_repository(
+    settings: &str,
+    language: ScriptLanguage,
+    url: &str,
+) -> Option<String> {
     let is_first = |line: &str| line.starts_with("import ") || line.starts_with("@file:");
     if settings.contains("pluginManagement") || settings.lines().any(is_first) {
         return None;
@@ -164,18 +185,48 @@ mod gradle_files_tests {
     }
 
     #[test]
+    fn the_project_has_the_repository() {
+        let add =
+            |script: &str| add_project_repository(script, ScriptLanguage::Groovy, "file:///r");
+        let line = "maven { url 'file:///r' }";
+        for (script, expected) in [
+            (
+                "plugins {\n}\nrepositories {\n  mavenCentral()\n}\n",
+                format!("plugins {{\n}}\nrepositories {{\n  {line}\n  mavenCentral()\n}}\n"),
+            ),
+            // Another block's repositories are not the project's.
+            (
+                "publishing {\n    repositories {\n    }\n}",
+                format!(
+                    "publishing {{\n    repositories {{\n    }}\n}}\n\nrepositories {{\n    {line}\n}}\n"
+                ),
+            ),
+            (
+                "plugins {\r\n}\r\n",
+                format!("plugins {{\r\n}}\r\n\r\nrepositories {{\r\n    {line}\r\n}}\r\n"),
+            ),
+        ] {
+            assert_eq!(add(script), expected);
+        }
+    }
+
+    #[test]
     fn the_repository_comes_first() {
         let settings = "rootProject.name = 'a'\n";
-        let groovy = add_repository(settings, ScriptLanguage::Groovy, "file:///o'hara").unwrap();
+        let groovy =
+            add_plugin_repository(settings, ScriptLanguage::Groovy, "file:///o'hara").unwrap();
         let block = "pluginManagement {\n    repositories {\n        maven { url 'file:///o\\'hara' }\n        gradlePluginPortal()\n    }\n}\n";
         assert_eq!(groovy, format!("{block}\n{settings}"));
-        let kotlin = add_repository("", ScriptLanguage::Kotlin, "file:///$a").unwrap();
+        let kotlin = add_plugin_repository("", ScriptLanguage::Kotlin, "file:///$a").unwrap();
         assert!(
             kotlin.contains("maven { url = uri(\"file:///\\$a\") }"),
             "{kotlin}"
         );
         for script in [&*groovy, "import a.B\n", "@file:C\n"] {
-            assert_eq!(add_repository(script, ScriptLanguage::Kotlin, "x"), None);
+            assert_eq!(
+                add_plugin_repository(script, ScriptLanguage::Kotlin, "x"),
+                None
+            );
         }
     }
 }

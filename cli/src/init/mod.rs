@@ -20,8 +20,8 @@ use gradle_files::{ScriptLanguage, quote_groovy};
 /// Write the lines that a project needs: lucce's plugin; repository, test dependency and agent for Maven or Gradle; or a job that
 /// fails if the program allocates more.
 ///
-/// Without SYSTEM, the plugin is put into pom.xml, build.gradle or build.gradle.kts of this folder, and the repository into
-/// Gradle's settings.
+/// Without SYSTEM, the plugin is put into pom.xml, build.gradle or build.gradle.kts of this folder, and the repository too, also
+/// into Gradle's settings.
 ///
 /// With SYSTEM, Maven's lines are printed; the others are new files in this folder. Existing files stay as they are. Standard error
 /// says what is left to do by hand.
@@ -49,6 +49,9 @@ enum BuildSystem {
     /// .github/workflows/allocations.yml and ci/allocations.sh
     Github,
 }
+
+/// The block of Gradle's settings script with the repositories of all projects.
+const SETTINGS_REPOSITORIES: &str = "dependencyResolutionManagement";
 
 /// A new file of the project.
 struct ProjectFile {
@@ -153,19 +156,31 @@ fn add_plugins(repository: Option<&str>) -> Result<(), CommandError> {
     for language in ScriptLanguage::ALL {
         let path = language.build_script();
         if let Some(script) = read_project_file(path)? {
-            let text = gradle_files::add_plugin(&script, language)
+            let mut text = gradle_files::add_plugin(&script, language)
                 .map_err(|reason| CommandError::Usage(format!("{path} {reason}")))?;
-            files.push(ChangedFile { path, text });
             if let Some(url) = repository {
-                match change_settings(language, url)? {
-                    Some(settings) => files.push(settings),
+                let (settings_path, line) =
+                    (language.settings_script(), language.repository_line(url));
+                let settings = read_project_file(settings_path)?.unwrap_or_default();
+                // There, a project's own repositories may be forbidden, and would replace those of the settings.
+                if settings.contains(SETTINGS_REPOSITORIES) {
+                    steps.push(format!(
+                        "in {settings_path}, add to the repositories of {SETTINGS_REPOSITORIES}: {line}"
+                    ));
+                } else {
+                    text = gradle_files::add_project_repository(&text, language, url);
+                }
+                match gradle_files::add_plugin_repository(&settings, language, url) {
+                    Some(text) => files.push(ChangedFile {
+                        path: settings_path,
+                        text,
+                    }),
                     None => steps.push(format!(
-                        "in {}, add to the repositories of pluginManagement: {}",
-                        language.settings_script(),
-                        language.repository_line(url)
+                        "in {settings_path}, add to the repositories of pluginManagement: {line}"
                     )),
                 }
             }
+            files.push(ChangedFile { path, text });
             steps.push("run: gradle check; a later build compares with this version's log by -Plucce.baseVersion".to_owned());
         }
     }
@@ -180,17 +195,6 @@ fn add_plugins(repository: Option<&str>) -> Result<(), CommandError> {
     }
     print_steps(&steps.iter().map(String::as_str).collect::<Vec<_>>());
     Ok(())
-}
-
-/// The settings script with the repository; None: it must be changed by hand.
-fn change_settings(
-    language: ScriptLanguage,
-    url: &str,
-) -> Result<Option<ChangedFile>, CommandError> {
-    let path = language.settings_script();
-    let settings = read_project_file(path)?.unwrap_or_default();
-    let text = gradle_files::add_repository(&settings, language, url);
-    Ok(text.map(|text| ChangedFile { path, text }))
 }
 
 /// The text of a file in this folder; None: there is none.

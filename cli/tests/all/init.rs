@@ -124,6 +124,10 @@ fn plugins_are_put_into_build_files() {
         ("build.gradle", "plugins {\n    id 'java'\n}\n"),
         ("build.gradle.kts", "plugins {\n    java\n}\n"),
         ("settings.gradle", "pluginManagement {\n}\n"),
+        (
+            "settings.gradle.kts",
+            "dependencyResolutionManagement {\n}\n",
+        ),
     ];
     for (name, text) in files {
         fs::write(path(name), text).unwrap();
@@ -164,13 +168,19 @@ fn plugins_are_put_into_build_files() {
     assert_eq!(read("pom.xml"), expected);
     assert_eq!(
         read("build.gradle"),
-        format!("plugins {{\n    id 'io.lucce' version '{version}'\n    id 'java'\n}}\n")
+        format!(
+            "plugins {{\n    id 'io.lucce' version '{version}'\n    id 'java'\n}}\n\n\
+             repositories {{\n    maven {{ url 'file:///r' }}\n}}\n"
+        )
     );
     assert_eq!(
         read("build.gradle.kts"),
         format!("plugins {{\n    id(\"io.lucce\") version \"{version}\"\n    java\n}}\n")
     );
-    // A block that is there is the user's to change; a missing file is made.
+    // The settings have the repositories of all projects.
+    let message = "in settings.gradle.kts, add to the repositories of dependencyResolutionManagement: maven { url = uri(\"file:///r\") }";
+    assert!(said.contains(message), "{said}");
+    // A block that is there is the user's to change.
     assert_eq!(read("settings.gradle"), "pluginManagement {\n}\n");
     assert!(
         said.contains("in settings.gradle, add to the repositories of pluginManagement: maven { url 'file:///r' }"),

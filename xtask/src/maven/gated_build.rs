@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::project_files::{failure, fill_in, local, write_files};
-use super::{Maven, paths, url};
+use super::{BUILT, Maven, paths, platforms, url};
 use crate::{Outcome, tools};
 
 const POM: &str = include_str!("gated.xml");
@@ -21,6 +21,15 @@ const THROUGH: &str = r"^com\.acme\.GrowthTest\.makes$";
 
 /// What a build prints that does not pass.
 const EXCEEDED: &str = "the tests allocate more than the base, by over 3%";
+
+/// Values of `os.arch`, and what a build prints there: no jar, and a jar that Maven has not resolved.
+const OTHER_PROCESSORS: [(&str, &str); 2] = [
+    (
+        "riscv64",
+        "there is no agent for linux-riscv64, only for linux-x64 and linux-arm64",
+    ),
+    ("aarch64", "no io.lucce:lucce:jar:linux-arm64:VERSION: "),
+];
 
 /// # Errors
 /// A build does not pass or fail as it must, or the reports lack the result.
@@ -41,6 +50,14 @@ pub fn try_maven(maven: &Maven) -> Outcome {
         mvn
     };
     tools::run_quietly(&mut mvn(&["install"]))?;
+    has_one_system(maven)?;
+    let prepare = fill_in(maven, "io.lucce:lucce-maven-plugin:VERSION:prepare-agent");
+    for (processor, message) in OTHER_PROCESSORS {
+        // Offline: a repository of several systems has their jars.
+        let other = format!("-Dos.arch={processor}");
+        let text = failure(&mut mvn(&["-o", &prepare, &other]))?;
+        has(&text, &fill_in(maven, message))?;
+    }
     let base = local(maven).join("com/acme/gated/1/gated-1-allocations.lucce");
     let grown = ["-Drevision=2", "-Dlucce.baseVersion=1", "-Darrays=11000"];
     let text = failure(&mut mvn(&[&["verify"], &grown[..]].concat()))?;
@@ -96,6 +113,22 @@ pub fn try_gradle(maven: &Maven) -> Outcome {
     tools::run_quietly(&mut gradle(&[&allowed[..], &grown[..]].concat()))
 }
 
+/// Of the jars with an agent, Maven has resolved that of this system alone.
+fn has_one_system(maven: &Maven) -> Outcome {
+    let folder = local(maven)
+        .join("io/lucce/lucce")
+        .join(env!("CARGO_PKG_VERSION"));
+    let of =
+        |classifier: &str| folder.join(fill_in(maven, &format!("lucce-VERSION-{classifier}.jar")));
+    for system in platforms() {
+        let is_resolved = of(&system).exists();
+        if is_resolved != (system == BUILT) {
+            return Err(format!("{system}: resolved is {is_resolved}"));
+        }
+    }
+    Ok(())
+}
+
 /// Puts the plugin into the project's build file, and the repository that has it.
 fn add_plugins(maven: &Maven, project: &Path) -> Outcome {
     let mut lucce = Command::new(paths::lucce());
@@ -126,7 +159,7 @@ fn try_action(maven: &Maven, project: &Path, base: &Path) -> Outcome {
             .env("MAX_GROWTH", limit)
             .env("THROUGH", THROUGH)
             .env("WITH_LINES", "false")
-            .env("LUCCE", maven.to.join("natives/linux-x64/lucce"))
+            .env("LUCCE", maven.command())
             .env("GITHUB_STEP_SUMMARY", &summary);
         bash
     };

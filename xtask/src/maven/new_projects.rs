@@ -60,7 +60,13 @@ fn of_maven(maven: &Maven) -> Outcome {
         "-DincludeScope=runtime",
     ];
     tools::run_quietly(&mut mvn(&copied))?;
-    let agent = run(maven, &project, "target/lib", "target/classes")?;
+    let jar = format!("target/lib/lucce-{}-all.jar", env!("CARGO_PKG_VERSION"));
+    let agent = run(
+        maven,
+        &project,
+        &["-jar", &jar],
+        "target/classes:target/lib/*",
+    )?;
     benchmarks::try_out(maven, &project)?;
     // What Maven tells in its quiet mode is failures alone; what was skipped, and why, is in the report.
     let failed = failure(&mut mvn(&["test", &format!("-Dagent={agent}")]))?;
@@ -86,7 +92,8 @@ fn of_gradle(maven: &Maven) -> Outcome {
         gradle
     };
     tools::run_quietly(&mut gradle(&["classes", "libraries"]))?;
-    let agent = run(maven, &project, "lib", "build/classes/java/main")?;
+    let lucce = ["-cp", "lib/*", "io.lucce.agent.LucceAgent"];
+    let agent = run(maven, &project, &lucce, "build/classes/java/main:lib/*")?;
     let failed = failure(&mut gradle(&["limits", &format!("-Pagent={agent}")]))?;
     has_failed("Gradle", &failed, "[         1 tests successful ")?;
     let skipped = tools::output(&mut gradle(&["limits"]))?;
@@ -103,9 +110,8 @@ fn write(maven: &Maven, project: &Path, files: &[(&str, &str)]) -> Outcome {
     write_files(maven, project, &sources)
 }
 
-/// Runs the program under the agent; the JVM's flag for it. `libraries`: the folder with the artifacts.
-fn run(maven: &Maven, project: &Path, libraries: &str, classes: &str) -> Result<String, String> {
-    let jar = format!("{libraries}/lucce-{}.jar", env!("CARGO_PKG_VERSION"));
+/// Runs the program under the agent; the JVM's flag for it. `lucce`: what JVMs are given to run the command.
+fn run(maven: &Maven, project: &Path, lucce: &[&str], class_path: &str) -> Result<String, String> {
     let home = maven.to.join("unpacked");
     let java = |args: &[&str]| {
         let mut java = jdk::compiler().ok_or("no JDK that compiles")?.java();
@@ -113,16 +119,15 @@ fn run(maven: &Maven, project: &Path, libraries: &str, classes: &str) -> Result<
         let said = tools::output(java.args(args))?;
         Ok::<_, String>(String::from_utf8_lossy(&said).into_owned())
     };
-    let library = java(&["-jar", &jar])?;
+    let library = java(lucce)?;
     let flag = |log: &str| {
         format!(
             "-agentpath:{}=events=alloc+thread,log=warn,out={log}",
             library.trim_end()
         )
     };
-    let class_path = format!("{classes}:{libraries}/*");
-    let number = java(&[&flag("run.lucce"), "-cp", &class_path, "App"])?;
-    let trace = java(&["-jar", &jar, "decode", "run.lucce", number.trim_end()])?;
+    let number = java(&[&flag("run.lucce"), "-cp", class_path, "App"])?;
+    let trace = java(&[lucce, &["decode", "run.lucce", number.trim_end()]].concat())?;
     let expected = "\tat App.inner(App.java:6)\n\tat App.main(App.java:10)\n";
     match trace.contains(expected) {
         true => Ok(flag("tests-%p.lucce")),

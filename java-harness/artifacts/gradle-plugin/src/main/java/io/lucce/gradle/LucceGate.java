@@ -1,6 +1,7 @@
 package io.lucce.gradle;
 
 import io.lucce.agent.build.AllocationGate;
+import io.lucce.agent.build.LucceCommand;
 import io.lucce.agent.build.TestLogs;
 import java.io.File;
 import java.io.IOException;
@@ -20,6 +21,7 @@ import org.gradle.api.tasks.TaskAction;
  * <p>Without a base, nothing is compared. {@code gate.md} and {@code gate.xml} are in {@code build/lucce}.
  */
 public class LucceGate extends DefaultTask {
+    private AgentJar agent;
     private LucceExtension extension;
     private File reports;
     private File logs;
@@ -34,7 +36,8 @@ public class LucceGate extends DefaultTask {
      * {@code logs}: of the tests; {@code baseLog}: the file that the log of this build is copied to; {@code testClasses}: folders
      * of compiled tests.
      */
-    void configure(LucceExtension extension, File reports, File logs, File baseLog, FileCollection testClasses) {
+    void configure(AgentJar agent, LucceExtension extension, File reports, File logs, File baseLog, FileCollection testClasses) {
+        this.agent = agent;
         this.extension = extension;
         this.reports = reports;
         this.logs = logs;
@@ -82,7 +85,8 @@ public class LucceGate extends DefaultTask {
         }
         AllocationGate gate = new AllocationGate(extension.getMaxGrowth().get(), extension.getThrough().getOrNull(),
             extension.getNoLines().get(), reports.toPath());
-        if (!gate.passes(log, base.getSingleFile().toPath(), getLogger()::lifecycle)) {
+        LucceCommand lucce = new LucceCommand(agent.unpack().command());
+        if (!gate.passes(lucce, log, base.getSingleFile().toPath(), getLogger()::lifecycle)) {
             throw new GradleException(gate.failure());
         }
     }

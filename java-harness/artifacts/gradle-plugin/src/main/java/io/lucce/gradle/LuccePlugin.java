@@ -46,12 +46,13 @@ public class LuccePlugin implements Plugin<Project> {
         File reports = project.getLayout().getBuildDirectory().dir("lucce").get().getAsFile();
         File logs = new File(reports, test.getName());
         File log = new File(reports, "allocations.lucce");
-        TestRecording recording = new TestRecording(logs, extension);
+        AgentJar agent = AgentJar.findIn(project);
+        TestRecording recording = new TestRecording(agent, logs, extension);
         // Tests that have run with other options run again.
         test.getInputs().property("lucce", recording.describe());
         test.getOutputs().dir(logs);
         test.doFirst(recording);
-        gate.configure(extension, reports, logs, log, test.getTestClassesDirs());
+        gate.configure(agent, extension, reports, logs, log, test.getTestClassesDirs());
         gate.compareWith(findBase(project, extension));
         if (project.getPluginManager().hasPlugin("maven-publish")) {
             addPublication(project, gate, log);

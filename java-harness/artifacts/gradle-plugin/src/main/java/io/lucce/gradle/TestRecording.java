@@ -12,11 +12,13 @@ import org.gradle.api.tasks.testing.Test;
 
 /** Lets the JVM of a test task record, before the task starts it. */
 final class TestRecording implements Action<Task> {
+    private final AgentJar agent;
     private final File logs;
     private final Property<String> events;
     private final Property<String> options;
 
-    TestRecording(File logs, LucceExtension extension) {
+    TestRecording(AgentJar agent, File logs, LucceExtension extension) {
+        this.agent = agent;
         this.logs = logs;
         this.events = extension.getEvents();
         this.options = extension.getOptions();
@@ -27,7 +29,7 @@ final class TestRecording implements Action<Task> {
         TestLogs testLogs = new TestLogs(logs.toPath());
         try {
             testLogs.clear();
-            ((Test) task).jvmArgs(testLogs.agentArgument(events.get(), options.getOrNull()));
+            ((Test) task).jvmArgs(testLogs.agentArgument(agent.unpack().library(), events.get(), options.getOrNull()));
         } catch (IOException | UnsupportedOperationException e) {
             throw new GradleException("lucce: " + e.getMessage(), e);
         }

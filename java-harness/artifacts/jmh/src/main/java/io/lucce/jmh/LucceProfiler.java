@@ -91,7 +91,7 @@ public class LucceProfiler implements ExternalProfiler, InternalProfiler {
             if (folder == null) {
                 folder = newFolder();
             }
-            return List.of(AgentArgument.forLogs(folder, "", options.events(), null));
+            return List.of(AgentArgument.forLogs(LucceAgent.library(), folder, "", options.events(), null));
         } catch (IOException e) {
             throw new UncheckedIOException(e);
         }

@@ -1,22 +1,17 @@
 package io.lucce.agent;
 
 import java.io.IOException;
-import java.io.InputStream;
-import java.io.UncheckedIOException;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Locale;
-import java.util.SortedMap;
-import java.util.TreeMap;
 
 /**
- * The agent's library and the command {@code lucce}, which this jar brings along.
+ * The agent's library and the command {@code lucce}, out of a jar of the class path: {@code lucce-VERSION-all.jar}, or that of this
+ * system, as {@code lucce-VERSION-linux-x64.jar}.
  *
  * <pre>
- * java -agentpath:$(java -jar lucce.jar)=out=run.lucce -jar app.jar
- * java -jar lucce.jar report run.lucce
+ * java -agentpath:$(java -jar lucce-VERSION-all.jar)=out=run.lucce -jar app.jar
+ * java -jar lucce-VERSION-all.jar report run.lucce
  * </pre>
  *
  * <p>Both are unpacked, once for each version, into a folder of this user's that is closed to others: what the system property
@@ -25,9 +20,6 @@ import java.util.TreeMap;
  * from there.
  */
 public final class LucceAgent {
-    private static final String LIBRARY = "liblucce.so";
-    private static final String COMMAND = "lucce";
-
     private LucceAgent() {}
 
     /**
@@ -35,10 +27,10 @@ public final class LucceAgent {
      *
      * @return an absolute path
      * @throws IOException if it cannot be unpacked
-     * @throws UnsupportedOperationException if this jar has none for this system
+     * @throws UnsupportedOperationException if the class path has none for this system
      */
     public static Path library() throws IOException {
-        return folder().resolve(LIBRARY);
+        return NativeFiles.fromClassPath().library();
     }
 
     /**
@@ -46,10 +38,10 @@ public final class LucceAgent {
      *
      * @return an absolute path
      * @throws IOException if it cannot be unpacked
-     * @throws UnsupportedOperationException if this jar has none for this system
+     * @throws UnsupportedOperationException if the class path has none for this system
      */
     public static Path command() throws IOException {
-        return folder().resolve(COMMAND);
+        return NativeFiles.fromClassPath().command();
     }
 
     /**
@@ -72,79 +64,5 @@ public final class LucceAgent {
             System.err.println("lucce: " + e.getMessage());
             System.exit(2);
         }
-    }
-
-    /** Both lie in one folder: the command finds the agent beside itself. */
-    private static Path folder() throws IOException {
-        SortedMap<String, byte[]> files = new TreeMap<>();
-        for (String name : new String[] {LIBRARY, COMMAND}) {
-            try (InputStream file = LucceAgent.class.getResourceAsStream(platform() + "/" + name)) {
-                if (file == null) {
-                    throw new UnsupportedOperationException("this jar has no " + name + " for " + platform());
-                }
-                files.put(name, file.readAllBytes());
-            }
-        }
-        return Unpacked.folder(files, home());
-    }
-
-    /** {@code linux-x64}, {@code linux-arm64}, or what this system calls itself. */
-    static String platform() {
-        String system = System.getProperty("os.name", "?").toLowerCase(Locale.ROOT);
-        String processor = System.getProperty("os.arch", "?").toLowerCase(Locale.ROOT);
-        switch (processor) {
-            case "amd64":
-            case "x86_64":
-                return system + "-x64";
-            case "aarch64":
-                return system + "-arm64";
-            default:
-                return system + "-" + processor;
-        }
-    }
-
-    private static Path home() {
-        for (String named : new String[] {System.getProperty("lucce.home"), System.getenv("LUCCE_HOME")}) {
-            if (named != null && !named.isEmpty()) {
-                return Path.of(named).toAbsolutePath();
-            }
-        }
-        Path cache = cache();
-        if (cache != null && canHold(cache)) {
-            return cache.resolve("lucce");
-        }
-        return Temporary.FOLDER;
-    }
-
-    /** Where nothing lasts: one for each process. */
-    private static final class Temporary {
-        static final Path FOLDER = made();
-
-        private static Path made() {
-            try {
-                return Files.createTempDirectory("lucce");
-            } catch (IOException e) {
-                throw new UncheckedIOException(e);
-            }
-        }
-    }
-
-    private static Path cache() {
-        String named = System.getenv("XDG_CACHE_HOME");
-        if (named != null && named.startsWith("/")) {
-            return Path.of(named);
-        }
-        String user = System.getProperty("user.home", "?");
-        return user.startsWith("/") && !user.equals("/") ? Path.of(user, ".cache") : null;
-    }
-
-    /** It can be written to, or made. */
-    private static boolean canHold(Path folder) {
-        for (Path at = folder; at != null; at = at.getParent()) {
-            if (Files.exists(at)) {
-                return Files.isDirectory(at) && Files.isWritable(at);
-            }
-        }
-        return false;
     }
 }

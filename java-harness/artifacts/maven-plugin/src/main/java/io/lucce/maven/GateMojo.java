@@ -1,13 +1,13 @@
 package io.lucce.maven;
 
 import io.lucce.agent.build.AllocationGate;
+import io.lucce.agent.build.LucceCommand;
 import io.lucce.agent.build.TestLogs;
 import java.io.File;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.util.List;
 import javax.inject.Inject;
-import org.apache.maven.plugin.AbstractMojo;
 import org.apache.maven.plugin.MojoExecutionException;
 import org.apache.maven.plugin.MojoFailureException;
 import org.apache.maven.plugins.annotations.LifecyclePhase;
@@ -15,13 +15,9 @@ import org.apache.maven.plugins.annotations.Mojo;
 import org.apache.maven.plugins.annotations.Parameter;
 import org.apache.maven.project.MavenProject;
 import org.apache.maven.project.MavenProjectHelper;
-import org.eclipse.aether.RepositorySystem;
-import org.eclipse.aether.RepositorySystemSession;
 import org.eclipse.aether.artifact.Artifact;
 import org.eclipse.aether.artifact.DefaultArtifact;
 import org.eclipse.aether.repository.RemoteRepository;
-import org.eclipse.aether.resolution.ArtifactRequest;
-import org.eclipse.aether.resolution.ArtifactResolutionException;
 
 /**
  * Fails the build if the tests allocate more than a base did, by {@code lucce gate}; and attaches the log of this build to the
@@ -31,19 +27,13 @@ import org.eclipse.aether.resolution.ArtifactResolutionException;
  * ({@code baseFile}). Without either, nothing is compared. {@code gate.md} and {@code gate.xml} are beside the log.
  */
 @Mojo(name = "gate", defaultPhase = LifecyclePhase.VERIFY, threadSafe = true)
-public class GateMojo extends AbstractMojo {
+public class GateMojo extends RepositoryMojo {
     /** Classifier and type of an attached log. */
     private static final String CLASSIFIER = "allocations";
     private static final String TYPE = "lucce";
 
     @Inject
-    private RepositorySystem repositories;
-
-    @Inject
     private MavenProjectHelper projectHelper;
-
-    @Parameter(defaultValue = "${repositorySystemSession}", readonly = true, required = true)
-    private RepositorySystemSession session;
 
     @Parameter(defaultValue = "${project.remoteProjectRepositories}", readonly = true, required = true)
     private List<RemoteRepository> remotes;
@@ -129,18 +119,14 @@ public class GateMojo extends AbstractMojo {
         if (baseVersion == null || baseVersion.isEmpty()) {
             return null;
         }
-        Artifact wanted = new DefaultArtifact(project.getGroupId(), project.getArtifactId(), CLASSIFIER, TYPE, baseVersion);
-        try {
-            ArtifactRequest request = new ArtifactRequest(wanted, remotes, null);
-            return repositories.resolveArtifact(session, request).getArtifact().getFile().toPath();
-        } catch (ArtifactResolutionException e) {
-            throw new MojoExecutionException("lucce: no base " + wanted + ": " + e.getMessage(), e);
-        }
+        Artifact base = new DefaultArtifact(project.getGroupId(), project.getArtifactId(), CLASSIFIER, TYPE, baseVersion);
+        return resolveFile(base, remotes);
     }
 
-    private void judge(Path log, Path base) throws IOException, MojoFailureException {
+    private void judge(Path log, Path base) throws IOException, MojoExecutionException, MojoFailureException {
+        LucceCommand lucce = new LucceCommand(resolveNatives().command());
         AllocationGate gate = new AllocationGate(maxGrowth, through, noLines, logs.toPath());
-        if (!gate.passes(log, base, getLog()::info)) {
+        if (!gate.passes(lucce, log, base, getLog()::info)) {
             throw new MojoFailureException(gate.failure());
         }
     }

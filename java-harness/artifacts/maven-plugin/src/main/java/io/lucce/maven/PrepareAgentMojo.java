@@ -3,7 +3,6 @@ package io.lucce.maven;
 import io.lucce.agent.build.TestLogs;
 import java.io.File;
 import java.io.IOException;
-import org.apache.maven.plugin.AbstractMojo;
 import org.apache.maven.plugin.MojoExecutionException;
 import org.apache.maven.plugins.annotations.LifecyclePhase;
 import org.apache.maven.plugins.annotations.Mojo;
@@ -17,7 +16,7 @@ import org.apache.maven.project.MavenProject;
  * <p>A project that configures {@code argLine} itself writes {@code @{argLine}} into it. Logs of earlier builds are deleted.
  */
 @Mojo(name = "prepare-agent", defaultPhase = LifecyclePhase.INITIALIZE, threadSafe = true)
-public class PrepareAgentMojo extends AbstractMojo {
+public class PrepareAgentMojo extends RepositoryMojo {
     @Parameter(defaultValue = "${project}", readonly = true, required = true)
     private MavenProject project;
 
@@ -52,7 +51,7 @@ public class PrepareAgentMojo extends AbstractMojo {
         try {
             TestLogs testLogs = new TestLogs(logs.toPath());
             testLogs.clear();
-            String argument = quote(testLogs.agentArgument(events, options));
+            String argument = quote(testLogs.agentArgument(resolveNatives().library(), events, options));
             String present = project.getProperties().getProperty(propertyName, "");
             project.getProperties().setProperty(propertyName, (argument + " " + present).strip());
             getLog().debug(propertyName + " begins with " + argument);

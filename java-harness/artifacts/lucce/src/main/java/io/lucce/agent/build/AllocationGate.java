@@ -1,6 +1,5 @@
 package io.lucce.agent.build;
 
-import io.lucce.agent.LucceAgent;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -36,16 +35,16 @@ public final class AllocationGate {
     /**
      * Compares a log with a base and writes the results.
      *
+     * @param lucce the command
      * @param log the log of this build
      * @param base the log to compare with
      * @param print gets each line of the command
      * @return whether the log is within the limit; {@link #failure} says why not
      * @throws IOException if the runs cannot be judged
-     * @throws UnsupportedOperationException if there is no command for this system
      */
-    public boolean passes(Path log, Path base, Consumer<String> print) throws IOException {
+    public boolean passes(LucceCommand lucce, Path log, Path base, Consumer<String> print) throws IOException {
         Files.createDirectories(reports);
-        int status = new LucceCommand(LucceAgent.command()).printOutput(arguments(log, base), print);
+        int status = lucce.printOutput(arguments(log, base), print);
         if (status > 1) {
             throw new IOException("the runs cannot be judged (lucce gate ends with " + status + ")");
         }

@@ -44,14 +44,13 @@ public final class TestLogs {
     /**
      * Returns the argument with which a JVM records into the folder.
      *
+     * @param library the agent's library
      * @param events kinds of events, joined by {@code +}
      * @param options more options of the agent, separated by commas; null or empty: none
      * @return {@code -agentpath:…}
-     * @throws IOException if the agent cannot be unpacked
-     * @throws UnsupportedOperationException if there is no agent for this system
      */
-    public String agentArgument(String events, String options) throws IOException {
-        return AgentArgument.forLogs(folder, PREFIX, events, options);
+    public String agentArgument(Path library, String events, String options) {
+        return AgentArgument.forLogs(library, folder, PREFIX, events, options);
     }
 
     /**
