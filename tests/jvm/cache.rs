@@ -47,7 +47,7 @@ fn run(java: &Java) -> Result<(u64, u64), String> {
 
 fn counts(java: &Java, log: &Path) -> Result<(u64, u64), String> {
     java.lucce().check(log)?;
-    let stats = java.lucce().stats(&log)?;
+    let stats = java.lucce().stats(log)?;
     let agent = |key: &str| stats["agent"][key].as_u64();
     let cached = agent("classes.cached").ok_or("no count of the cache")?;
     let all = agent("classes.rewritten").ok_or("no count")?;

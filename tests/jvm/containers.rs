@@ -96,7 +96,7 @@ fn process_1_records(setup: &Setup, jdk: &Jdk) -> Checked {
     }
     for log in &logs {
         let name = log.file_name().unwrap_or_default().to_string_lossy();
-        let stats = Lucce::new(setup).stats(&log)?;
+        let stats = Lucce::new(setup).stats(log)?;
         let pid = stats["pid"].as_u64();
         if !name.starts_with("pod-7-") || pid.is_some_and(|pid| pid != 1) {
             return Err(format!("{name} of process {pid:?}"));
@@ -175,7 +175,7 @@ fn recipe(setup: &Setup, jdk: &Jdk) -> Checked {
         return Err(format!("{} logs: {logs:?}", logs.len()));
     };
     let name = log.file_name().unwrap_or_default().to_string_lossy();
-    let stats = Lucce::new(setup).stats(&log)?;
+    let stats = Lucce::new(setup).stats(log)?;
     let pid = stats["pid"].as_u64();
     ensure(name.starts_with("pod-7-") && pid == Some(1), || {
         format!("{name} of process {pid:?}")
