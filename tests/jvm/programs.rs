@@ -9,8 +9,13 @@ use lucce_tests::{ALL_REPEATS, Checked, Ended, Java, Jdk, Setup, ensure};
 
 use crate::{Test, test};
 
-/// With stacks of ten thousand frames and more every comparison takes milliseconds: dozens or hundreds are enough.
-const DEEP: [&str; 2] = ["DeepRecursion", "StackOverflow"];
+/// Programs with stacks of ten thousand frames and more, where a comparison takes milliseconds, and every how many events are
+/// compared: dozens or hundreds of those with deep stacks are enough.
+const DEEP: [(&str, u32); 3] = [
+    ("DeepRecursion", 4999),
+    ("StackOverflow", 4999),
+    ("OutOfScope", 47),
+];
 
 /// A line of `programs.txt`.
 #[derive(Clone)]
@@ -445,11 +450,8 @@ impl ProgramRun {
 
     /// Every how many events are compared.
     fn verify_interval(&self, mode: &Mode) -> u32 {
-        if DEEP.contains(&self.name.as_str()) {
-            4999
-        } else {
-            mode.verify
-        }
+        let deep = DEEP.iter().find(|(name, _)| *name == self.name);
+        deep.map_or(mode.verify, |(_, interval)| *interval)
     }
 
     /// The main class and its arguments.
