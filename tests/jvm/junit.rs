@@ -11,12 +11,12 @@ const FAILING: &str = "fails";
 
 /// Name, agent's options, JVM's flags.
 const MODES: [(&str, &str, &[&str]); 3] = [
-    ("default", "events=alloc+thread,verify=5", &[]),
+    ("default", "events=alloc+thread,verify=29", &[]),
     ("int", "verify=97", &["-Xint"]),
     // The VM's own objects are counted as well, and none of them is a test's.
     (
         "all",
-        "events=alloc=all,tracking=cct,verify=7",
+        "events=alloc=all,tracking=cct,verify=31",
         &["-XX:+UseSerialGC"],
     ),
 ];

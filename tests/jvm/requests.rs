@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use lucce_tests::{COMPILE_PROGRAMS, Checked, Lucce, Setup, ensure};
+use lucce_tests::{Checked, Lucce, Setup, ensure};
 use serde_json::Value;
 
 use crate::Test;
@@ -19,7 +19,7 @@ pub fn tests(setup: &'static Setup) -> Vec<Test> {
         ("default", &[], "events=alloc,requests=auto,verify=1"),
         (
             "comp",
-            &[COMPILE_PROGRAMS, "-XX:-TieredCompilation", "-Xcheck:jni"],
+            &["-Xbatch", "-XX:-TieredCompilation"],
             "events=alloc+lock+call,requests=auto,verify=7",
         ),
         (
