@@ -52,7 +52,7 @@ fn expected_states(printed: &str) -> Result<States, String> {
         let words: Vec<_> = line.split(' ').collect();
         // JDK 11 prints the handlers of signals, too, if it was started with some ignored.
         if let [
-            state @ ("open" | "closed" | "collected"),
+            state @ ("open" | "closed" | "collected" | "left"),
             method,
             number,
             class,

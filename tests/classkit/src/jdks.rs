@@ -7,7 +7,7 @@ use std::process::{Command, Output};
 use std::sync::{Arc, LazyLock, Mutex, OnceLock};
 
 /// Flags of a JVM that ends after seconds: its slow compiler takes more CPU time than it saves.
-const SHORT_RUN: [&str; 2] = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"];
+pub const SHORT_RUN: [&str; 2] = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"];
 
 /// A JDK, with a compiler unless it is one of [`images`].
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
