@@ -1,7 +1,7 @@
 //! Maps (context, site, callee) to the anchored context. The table may forget entries, but never answers wrongly.
 //!
 //! ```text
-//! entry: [ ctx, site << 24 | callee, to, 0 ]        to = 0: empty
+//! entry: [ ctx, site << 24 | callee, to ]        to = 0: empty
 //! ```
 //!
 //! The holder of the encoder's mutex is the only writer. It fills an entry in the order ctx, key, `to`, each with
@@ -205,8 +205,8 @@ mod anchor_table_tests {
             let call = AnchorKey::new(ContextId(context), SiteId(1), MethodId(1));
             table.insert(call, ContextId(context + 7), &address);
             assert_eq!(table.find(call), Some(ContextId(context + 7)));
-            // After growth at most half of the slots of 32 bytes are full; outgrown generations need as much again.
-            assert!(table.memory_bytes() <= 2 * 2 * (2 * budget + 16) * 32);
+            // After growth at most half of the slots of 24 bytes are full; outgrown generations need as much again.
+            assert!(table.memory_bytes() <= 2 * 2 * (2 * budget + 16) * 24);
         }
         let first = AnchorKey::new(ContextId(1), SiteId(1), MethodId(1));
         assert_eq!(table.find(first), None);

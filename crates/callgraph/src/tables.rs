@@ -1,14 +1,11 @@
 //! The lock-free tables, and the block through which a foreign reader finds them.
 
 use crate::anchor_table::{AnchorKey, AnchorTable};
-use crate::raw::{ANCHORS, CALLS, VERSION_SHIFT};
+use crate::raw::{ANCHORS, CALLS, EVENTS, VERSION_SHIFT};
 use crate::sync::{AtomicU64, Ordering};
 use crate::table_memory::MemorySource;
 use crate::transition_table::{TransitionKey, TransitionTable};
 use crate::{ContextId, ContextLayout, DeadCode, Version};
-
-/// An index in the block; foreign readers do not use it.
-const EVENTS: usize = 3;
 
 /// The entry point of readers in other languages. All addresses are valid while the encoder lives.
 ///
@@ -31,9 +28,9 @@ const EVENTS: usize = 3;
 /// if delta = 0: slow path                                 the table has just moved
 /// if delta != -1: return ctx + delta
 /// table = block[2]; slot = (ctx ^ rotate_left(place, 32)) * MULTIPLIER >>> table[0]
-/// loop    to = table[10 + 4 slot]                             to = 0: slow path
-///         if ctx = table[8 + 4 slot] and place = table[9 + 4 slot]
-///            and to = table[10 + 4 slot]: return to
+/// loop    to = table[10 + 3 slot]                             to = 0: slow path
+///         if ctx = table[8 + 3 slot] and place = table[9 + 3 slot]
+///            and to = table[10 + 3 slot]: return to
 ///         slot = slot + 1 & table[1]                          after mask + 1 slots: slow path
 /// ```
 ///
@@ -49,8 +46,8 @@ pub struct RawTables {
 pub(crate) struct EncoderTables {
     block: Box<[AtomicU64; 4]>,
     calls: TransitionTable,
-    /// The transitions of [`MethodId::EVENT`], stored apart so that calls lie closer together. A foreign reader caches
-    /// the numbers of events itself and requests only new ones.
+    /// The transitions of [`MethodId::EVENT`], stored apart so that calls lie closer together. A foreign reader looks up
+    /// each event's number once, and keeps it.
     events: TransitionTable,
     pub(crate) anchors: AnchorTable,
 }

@@ -25,7 +25,8 @@ fn word(address: u64, index: u64) -> u64 {
 fn look_up(tables: RawTables, ctx: u64, site: u32, callee: u32) -> Option<u64> {
     let block = tables.block as u64;
     let place = u64::from(site) << 24 | u64::from(callee);
-    let delta = transition(word(block, 0), (ctx >> word(block, 1)) << 52 | place)?;
+    let table = if callee == MethodId::EVENT.0 { 3 } else { 0 };
+    let delta = transition(word(block, table), (ctx >> word(block, 1)) << 52 | place)?;
     match delta {
         u64::MAX => anchor(word(block, 2), ctx, place),
         _ => Some(ctx.wrapping_add(delta)),
@@ -50,7 +51,7 @@ fn anchor(table: u64, ctx: u64, place: u64) -> Option<u64> {
     assert_eq!(table % 64, 0);
     let mut slot = (ctx ^ place.rotate_left(32)).wrapping_mul(MULTIPLIER) >> word(table, 0);
     for _ in 0..=word(table, 1) {
-        let at = 8 + 4 * slot;
+        let at = 8 + 3 * slot;
         let to = word(table, at + 2);
         if to == 0 {
             return None;
@@ -73,7 +74,10 @@ fn walk(encoder: &ContextEncoder<Vec<GraphChange>>, depth: u32, salt: u32) -> Ve
         let site = SiteId(at.0.0 * 64 + (level * salt) % 64);
         let callee = MethodId(1 + (level * salt + salt) % 97);
         let next = encoder.encode_call(at.1, site, at.0, callee);
-        seen.push((at.1, ContextFrame { site, method: at.0 }, callee, next));
+        let frame = ContextFrame { site, method: at.0 };
+        seen.push((at.1, frame, callee, next));
+        let event = encoder.encode_event(at.1, site, at.0);
+        seen.push((at.1, frame, MethodId::EVENT, event));
         at = (callee, next);
     }
     seen

@@ -120,11 +120,23 @@ public final class LucceRtContexts {
     @Hidden @ForceInline
     private static long stepOver(Unsafe u, long c, int site, int callee, long copies, int shift) {
         long place = (long) site << METHOD_BITS | callee;
-        // Plain: it never changes.
-        long key = c >>> (int) u.getLong(tableAddress(GRAPH_VERSION_SHIFT)) << SITE_BITS + METHOD_BITS | place;
+        long key = transitionKey(u, c, place);
         long e = copies + (key * MULTIPLIER >>> shift << COPY_BITS);
         if (copies != 0 && u.getLong(e) == key) return c + u.getLong(e + COPY_VALUE);
         return stepInGraph(u, c, site, callee, key, copies == 0 ? 0 : e);
+    }
+
+    @ForceInline
+    private static long transitionKey(Unsafe u, long c, long place) {
+        // Plain: it never changes.
+        return c >>> (int) u.getLong(tableAddress(GRAPH_VERSION_SHIFT)) << SITE_BITS + METHOD_BITS | place;
+    }
+
+    /** The id of the context of events at `site` of a frame with context `c`; 0: the agent must be asked. */
+    @ForceInline
+    static long findEvent(Unsafe u, long c, int site) {
+        long delta = findTransition(u, GRAPH_EVENTS, transitionKey(u, c, (long) site << METHOD_BITS | EVENT_METHOD));
+        return delta == 0 || delta == ANCHORING ? 0 : c + delta;
     }
 
     /** A word of the block. Not a sum of constants, which the Java compiler would fold to a new constant. */
@@ -133,36 +145,43 @@ public final class LucceRtContexts {
         return TABLES + offset;
     }
 
-    /** The encoder's fast path, see callgraph's `RawTables`. */
-    @Hidden @DontInline
-    private static long stepInGraph(Unsafe u, long c, int site, int callee, long key, long copy) {
+    /**
+     * The delta of a transition, see callgraph's `RawTables`; 0: there is none, or its table has just moved, and the old
+     * memory was freed. {@code offset}: the table's word in the block.
+     */
+    @ForceInline
+    private static long findTransition(Unsafe u, int offset, long key) {
         // Acquire: pairs with the Release in callgraph's `publish_generation`, before which the table was filled.
-        long table = u.getLongAcquire(null, tableAddress(GRAPH_CALLS));
+        long table = u.getLongAcquire(null, tableAddress(offset));
         long slot = key * MULTIPLIER >>> (int) u.getLong(table + TABLE_SHIFT);
         long mask = u.getLong(table + TABLE_MASK);
         for (; ; slot = slot + 1 & mask) {
             long e = table + TABLE_ENTRIES + (slot << TRANSITION_BITS);
             // Acquire: pairs with the Release of the key; its delta was stored before.
             long k = u.getLongAcquire(null, e + TRANSITION_KEY);
-            if (k == key) {
-                long delta = u.getLong(e + TRANSITION_DELTA);
-                if (delta == ANCHORING) break;
-                // The table has just moved, and its old memory was freed.
-                if (delta == 0) return addTransition(c, site, callee);
-                if (copy != 0) {
-                    u.putLong(copy, key);
-                    u.putLong(copy + COPY_VALUE, delta);
-                }
-                return c + delta;
+            if (k == key) return u.getLong(e + TRANSITION_DELTA);
+            if (k == 0) return 0;
+        }
+    }
+
+    /** The encoder's fast path, see callgraph's `RawTables`. */
+    @Hidden @DontInline
+    private static long stepInGraph(Unsafe u, long c, int site, int callee, long key, long copy) {
+        long delta = findTransition(u, GRAPH_CALLS, key);
+        if (delta == 0) return addTransition(c, site, callee);
+        if (delta != ANCHORING) {
+            if (copy != 0) {
+                u.putLong(copy, key);
+                u.putLong(copy + COPY_VALUE, delta);
             }
-            if (k == 0) return addTransition(c, site, callee);
+            return c + delta;
         }
         long place = (long) site << METHOD_BITS | callee;
-        table = u.getLongAcquire(null, tableAddress(GRAPH_ANCHORS));
-        slot = (c ^ rotateWord(place)) * MULTIPLIER >>> (int) u.getLong(table + TABLE_SHIFT);
-        mask = u.getLong(table + TABLE_MASK);
+        long table = u.getLongAcquire(null, tableAddress(GRAPH_ANCHORS));
+        long slot = (c ^ rotateWord(place)) * MULTIPLIER >>> (int) u.getLong(table + TABLE_SHIFT);
+        long mask = u.getLong(table + TABLE_MASK);
         for (long tried = 0; tried <= mask; tried++, slot = slot + 1 & mask) {
-            long e = table + TABLE_ENTRIES + (slot << ANCHOR_BITS);
+            long e = table + TABLE_ENTRIES + slot * ANCHOR_SIZE;
             // Acquire, all three: later reads come after them, so between two equal readings of `to` the entry is
             // consistent.
             long to = u.getLongAcquire(null, e + ANCHOR_TO);

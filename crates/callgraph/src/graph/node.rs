@@ -147,22 +147,54 @@ pub(super) fn reserve_one<T>(vector: &mut Vec<T>) {
     }
 }
 
-/// The index of the first node from `version` on. Mostly versions are consecutive, so the first one says where it is: a
-/// binary search reads one cache line per step.
-fn first_from(nodes: &[NodeIntervals], version: Version) -> usize {
-    let guess = nodes.first().map_or(0, |first| {
-        version.0.saturating_sub(first.version.0) as usize
-    });
-    match nodes.get(guess) {
-        Some(node) if node.version == version => guess,
-        _ => nodes.partition_point(|node| node.version < version),
+/// The nodes of a method, in the order of versions.
+#[derive(Clone, Debug, Default)]
+struct MethodNodes {
+    /// The version of the first node, if there is one. It lies beside the method, where nodes are in other cache lines.
+    first: Version,
+    nodes: Vec<NodeIntervals>,
+}
+
+impl MethodNodes {
+    fn get(&self, version: Version) -> Option<&NodeIntervals> {
+        let node = self.nodes.get(self.first_from(version))?;
+        (node.version == version).then_some(node)
+    }
+
+    fn get_mut(&mut self, version: Version) -> Option<&mut NodeIntervals> {
+        let at = self.first_from(version);
+        self.nodes
+            .get_mut(at)
+            .filter(|node| node.version == version)
+    }
+
+    /// The index of the first node from `version` on. Mostly versions are consecutive, so the first one says where it is: a
+    /// binary search reads one cache line per step.
+    fn first_from(&self, version: Version) -> usize {
+        let guess = version.0.saturating_sub(self.first.0) as usize;
+        match self.nodes.get(guess) {
+            Some(node) if node.version == version => guess,
+            _ => self.nodes.partition_point(|node| node.version < version),
+        }
+    }
+
+    /// Inserts a new node and returns the additional bytes.
+    fn insert(&mut self, node: NodeIntervals) -> usize {
+        let before = self.nodes.capacity();
+        reserve_one(&mut self.nodes);
+        let at = self.first_from(node.version);
+        if at == 0 {
+            self.first = node.version;
+        }
+        self.nodes.insert(at, node);
+        (self.nodes.capacity() - before) * size_of::<NodeIntervals>()
     }
 }
 
 /// All nodes: for each method, in the order of versions.
 #[derive(Clone, Debug, Default)]
 pub(super) struct NodeTable {
-    methods: FastMap<MethodId, Vec<NodeIntervals>>,
+    methods: FastMap<MethodId, MethodNodes>,
     len: usize,
     /// Bytes of everything but the map.
     bytes: usize,
@@ -170,9 +202,7 @@ pub(super) struct NodeTable {
 
 impl NodeTable {
     pub(super) fn get(&self, version: Version, method: MethodId) -> Option<&NodeIntervals> {
-        let nodes = self.methods.get(&method)?;
-        let node = nodes.get(first_from(nodes, version))?;
-        (node.version == version).then_some(node)
+        self.methods.get(&method)?.get(version)
     }
 
     /// Returns the nodes of `method` in `versions`, in order.
@@ -181,21 +211,16 @@ impl NodeTable {
         method: MethodId,
         versions: RangeInclusive<Version>,
     ) -> impl Iterator<Item = (Version, &NodeIntervals)> {
-        let nodes = self.methods.get(&method).map_or(&[][..], Vec::as_slice);
-        let first = first_from(nodes, *versions.start());
-        let from = nodes.get(first..).unwrap_or_default().iter();
+        let of_method = self.methods.get(&method);
+        let nodes = of_method.and_then(|of| of.nodes.get(of.first_from(*versions.start())..));
+        let from = nodes.unwrap_or_default().iter();
         from.map(|node| (node.version, node))
             .take_while(move |(version, _)| version <= versions.end())
     }
 
     /// Inserts a new node.
     pub(super) fn insert(&mut self, method: MethodId, node: NodeIntervals) {
-        let nodes = self.methods.entry(method).or_default();
-        let before = nodes.capacity();
-        reserve_one(nodes);
-        self.bytes += (nodes.capacity() - before) * size_of::<NodeIntervals>();
-        let at = first_from(nodes, node.version);
-        nodes.insert(at, node);
+        self.bytes += self.methods.entry(method).or_default().insert(node);
         self.len += 1;
     }
 
@@ -207,10 +232,7 @@ impl NodeTable {
         width: u64,
     ) {
         let nodes = self.methods.get_mut(&to.1);
-        let node = nodes.and_then(|nodes| {
-            let at = first_from(nodes, to.0);
-            nodes.get_mut(at).filter(|node| node.version == to.0)
-        });
+        let node = nodes.and_then(|nodes| nodes.get_mut(to.0));
         self.bytes += node.map_or(0, |node| node.add_interval(edge, width));
     }
 
@@ -220,7 +242,7 @@ impl NodeTable {
             .retain(|method, _| !gone.is_method_dead(*method));
         self.methods.shrink_to(2 * self.methods.len());
         self.bytes = 0;
-        for nodes in self.methods.values_mut() {
+        for MethodNodes { nodes, .. } in self.methods.values_mut() {
             self.bytes += nodes.capacity() * size_of::<NodeIntervals>();
             for node in nodes {
                 node.callers.remove_dead(gone);
@@ -235,7 +257,7 @@ impl NodeTable {
 
     pub(super) fn memory_bytes(&self) -> usize {
         // A map's entry has one byte beside it.
-        let entry = size_of::<(MethodId, Vec<NodeIntervals>)>() + 1;
+        let entry = size_of::<(MethodId, MethodNodes)>() + 1;
         self.bytes + self.methods.capacity() * 8 / 7 * entry
     }
 }
