@@ -32,7 +32,10 @@ impl WrittenRecords {
         id: u32,
         to: RecordSink<'_>,
     ) -> Result<(), LogFull> {
-        let Some(info) = registry.site(id).filter(|_| !self.sites.contains(id)) else {
+        if self.sites.contains(id) {
+            return Ok(());
+        }
+        let Some(info) = registry.site(id) else {
             return Ok(());
         };
         self.write_method(registry, MethodId(info.method), to)?;
@@ -69,10 +72,10 @@ impl WrittenRecords {
         id: MethodId,
         to: RecordSink<'_>,
     ) -> Result<(), LogFull> {
-        let Some(info) = registry
-            .method(id.0)
-            .filter(|_| !self.methods.contains(id.0))
-        else {
+        if self.methods.contains(id.0) {
+            return Ok(());
+        }
+        let Some(info) = registry.method(id.0) else {
             return Ok(());
         };
         self.write_class(registry, info.class, to)?;
