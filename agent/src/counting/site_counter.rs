@@ -6,7 +6,6 @@ use lucce_jvmti::JniEnvironment;
 
 use crate::counting::{CountingParts, object_sizes};
 use crate::memory::counter::increment_counter;
-use crate::registry;
 use crate::registry::RegisteredSiteKind;
 use crate::stack::contexts;
 use crate::thread::ThreadState;
@@ -20,7 +19,6 @@ pub fn insert_counter(
     env: JniEnvironment,
     state: &ThreadState,
     (context, site): (u64, SiteId),
-    info: &registry::RegisteredSite,
 ) -> Option<usize> {
     // The counters may come from an earlier thread that has it.
     if let Some(known) =
@@ -28,18 +26,14 @@ pub fn insert_counter(
     {
         return Some(known);
     }
+    let site_events = find_site_events(agent, env, site)?;
     let frame = contexts::context_number(agent.stack_parts(), state, context);
     let number = match frame {
         ContextId::UNKNOWN => frame,
-        _ => {
-            if let RegisteredSiteKind::New(_) = info.kind {
-                object_sizes::record_site_size(agent, env, site.0);
-            }
-            agent
-                .core
-                .encoder
-                .encode_event(frame, site, MethodId(info.method))
-        }
+        _ => agent
+            .core
+            .encoder
+            .encode_event(frame, site, site_events.method),
     };
     if number == ContextId::UNKNOWN {
         increment_counter(&agent.core.counts.events_dropped);
@@ -47,12 +41,7 @@ pub fn insert_counter(
     }
     let counters = &mut *current_counters(agent.thread_parts(), env, state);
     counter_access::sweep_index(agent.thread_parts(), counters);
-    let kind = match info.kind {
-        RegisteredSiteKind::Entry => Some(CALL.name),
-        RegisteredSiteKind::EventCall(of) => counted_as(of),
-        _ => None,
-    };
-    let cell = match kind {
+    let cell = match site_events.kind {
         Some(kind) => typed_counter(agent, counters, number, kind),
         None => match counter_access::new_counter(agent.thread_parts(), counters, number) {
             Some(cell) => counter_address(cell),
@@ -62,6 +51,42 @@ pub fn insert_counter(
     counters.insert_counter(context, site.0, cell);
     state.publish_index(counters);
     Some(cell)
+}
+
+/// What the counters of a site need.
+struct SiteEvents {
+    method: MethodId,
+    /// The kind of all events, for counters by type.
+    kind: Option<&'static str>,
+}
+
+/// Finds what the counters of a site need. The first call writes the size of the site's objects to the log. `None`: there
+/// is no such site.
+fn find_site_events(
+    agent: CountingParts<'_>,
+    env: JniEnvironment,
+    site: SiteId,
+) -> Option<SiteEvents> {
+    let sites = agent.core.method_of_site;
+    if sites.is_countable(site.0) {
+        let method = MethodId(sites.get(site.0));
+        return Some(SiteEvents { method, kind: None });
+    }
+    let info = agent.core.registry().site(site.0)?;
+    let kind = match info.kind {
+        RegisteredSiteKind::Entry => Some(CALL.name),
+        RegisteredSiteKind::EventCall(of) => counted_as(of),
+        _ => None,
+    };
+    if let RegisteredSiteKind::New(_) = info.kind {
+        object_sizes::record_site_size(agent, env, site.0);
+    }
+    // Other tracking modes keep values for contexts that Java code cannot turn into numbers.
+    if kind.is_none() && agent.counters.tracking.is_lazy() {
+        sites.mark_countable(site.0);
+    }
+    let method = MethodId(info.method);
+    Some(SiteEvents { method, kind })
 }
 
 /// The address of a counter by type, at a site with events of one type only.

@@ -243,18 +243,12 @@ pub extern "system" fn Java_java_lang_LucceRtNatives_insertCounter(
     site: jint,
 ) -> jlong {
     guard_callback(0, |agent| {
-        let (Some(state), Some(info)) = (own.get(), agent.core.registry().site(site as u32)) else {
-            return 0;
-        };
-        let place = (context as u64, SiteId(site as u32));
-        site_counter::insert_counter(
-            agent.counting_parts(),
-            agent.core.jni_env(env),
-            state,
-            place,
-            &info,
-        )
-        .unwrap_or(0) as jlong
+        own.get().map_or(0, |state| {
+            let place = (context as u64, SiteId(site as u32));
+            let env = agent.core.jni_env(env);
+            site_counter::insert_counter(agent.counting_parts(), env, state, place).unwrap_or(0)
+                as jlong
+        })
     })
 }
 

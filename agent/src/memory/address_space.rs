@@ -13,15 +13,13 @@ use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::ptr;
 use std::sync::MutexGuard;
-use std::sync::atomic::AtomicU32;
-#[cfg(feature = "lab")]
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use lucce_callgraph::SiteId;
 use lucce_tracelog::{ByteSize, MemoryLimit};
 
 use crate::memory::locks::WatchedMutex;
-use crate::memory::shared_layout::{INT_BITS, SCRATCH_BITS};
+use crate::memory::shared_layout::{INT_BITS, SCRATCH_BITS, WORD_SITES_BITS};
 use crate::memory::site_method;
 use crate::memory::slots;
 use crate::memory::slots::{EVENT_MASK, LOST, Slot, SlotMemoryPart};
@@ -472,26 +470,43 @@ pub fn reserve_words(count: usize) -> Option<&'static [AtomicU64]> {
     Some(unsafe { std::slice::from_raw_parts(start, count) })
 }
 
-/// Site → method, as an array that Java code reads.
+/// What Java code knows of sites: the method of each, as an array, and below it a bit for each.
+///
+/// ```text
+/// … | bits of sites 64 to 127 | bits of sites 0 to 63 | method of site 0 | method of site 1 | …
+///                             words of 8 bytes        address            words of 4 bytes
+/// ```
+///
+/// A *countable* site has its bit set: Java code may add counters of it. The log has the size of its objects, and its
+/// counters have no type.
 #[derive(Clone, Copy)]
 pub struct MethodOfSite {
     range: MappedRange,
+    methods: MappedRange,
 }
 
 impl MethodOfSite {
+    /// Bytes of methods for each byte of bits.
+    const BYTES_BESIDE_BITS: usize = 8 << INT_BITS;
+
     /// Reserves the array. `None`: the system refuses the memory.
     pub fn new() -> Option<MethodOfSite> {
-        let range = reserve_memory(1 << (SiteId::BITS + INT_BITS), 4 << 20)?;
-        Some(MethodOfSite { range })
+        const METHODS: usize = 1 << (SiteId::BITS + INT_BITS);
+        let all = METHODS + METHODS / Self::BYTES_BESIDE_BITS;
+        let range = reserve_memory(all, 4 << 20)?;
+        // At least one byte of bits for the methods of eight sites; methods begin at a page.
+        let bits = (range.bytes / (Self::BYTES_BESIDE_BITS + 1) + 1).next_multiple_of(PAGE);
+        let methods = range.sub_range(range.start + bits, range.bytes.checked_sub(bits)?)?;
+        Some(MethodOfSite { range, methods })
     }
 
     pub fn address(&self) -> usize {
-        self.range.start
+        self.methods.start
     }
 
     /// Releases pages that are no longer needed. They read as zeros.
     pub fn release_pages(&self, pages: &[usize]) {
-        release_pages(self.range, pages);
+        release_pages(self.methods, pages);
     }
 
     /// Unmaps the array. No thread reads it any more or has its address.
@@ -507,7 +522,7 @@ impl MethodOfSite {
 
     /// The number of sites for which there is room.
     pub fn site_capacity(&self) -> usize {
-        self.range.bytes >> INT_BITS
+        self.methods.bytes >> INT_BITS
     }
 
     /// The method of a site. 0: no such site.
@@ -522,13 +537,42 @@ impl MethodOfSite {
         }
     }
 
+    /// Marks a site as countable. The log must have the size of its objects.
+    pub fn mark_countable(&self, site: u32) {
+        if let Some(word) = self.bit_word(site) {
+            // Release: pairs with Java code's acquiring load, so the log's records of the site come before its counters.
+            word.fetch_or(site_bit(site), Ordering::Release);
+        }
+    }
+
+    /// Whether a site is countable.
+    pub fn is_countable(&self, site: u32) -> bool {
+        // Acquire: pairs with the Release in `mark_countable`.
+        let has_bit = |word: &AtomicU64| word.load(Ordering::Acquire) & site_bit(site) != 0;
+        self.bit_word(site).is_some_and(has_bit)
+    }
+
     /// The word of a site. `None`: there is no room for the site.
     fn method_word(&self, site: u32) -> Option<&AtomicU32> {
-        let at = self.range.start + ((site as usize) << INT_BITS);
+        let at = self.methods.start + ((site as usize) << INT_BITS);
         // SAFETY: within the reservation, which is never unmapped, and aligned, as that begins with a page.
         let entry = || unsafe { AtomicU32::from_ptr(ptr::with_exposed_provenance_mut(at)) };
         ((site as usize) < self.site_capacity()).then(entry)
     }
+
+    /// The word with a site's bit. `None`: there is no room for the site.
+    fn bit_word(&self, site: u32) -> Option<&AtomicU64> {
+        let before = ((site >> WORD_SITES_BITS) as usize + 1) * size_of::<AtomicU64>();
+        let at = self.methods.start.checked_sub(before)?;
+        let is_in = (site as usize) < self.site_capacity() && at >= self.range.start;
+        // SAFETY: within the reservation, which is never unmapped, and aligned, as the methods begin with a page.
+        let entry = || unsafe { AtomicU64::from_ptr(ptr::with_exposed_provenance_mut(at)) };
+        is_in.then(entry)
+    }
+}
+
+fn site_bit(site: u32) -> u64 {
+    1 << (site % u64::BITS)
 }
 
 #[cfg(test)]
@@ -567,5 +611,26 @@ mod address_space_tests {
             assert_eq!(of(other), None);
         }
         assert!(stacks.find_boot_region(Slot::from_pointer(0)).is_none());
+    }
+
+    #[test]
+    fn each_site_has_a_method_and_a_bit_of_its_own() {
+        let sites = MethodOfSite::new().unwrap();
+        let last = sites.site_capacity() as u32 - 1;
+        let some = [0, 1, 63, 64, 65, 127, 128, last - 1, last];
+        for site in some {
+            assert!(!sites.is_countable(site) && sites.get(site) == 0, "{site}");
+            sites.mark_countable(site);
+            sites.set(site, site ^ 7);
+        }
+        for site in some {
+            assert!(sites.is_countable(site) && sites.get(site) == site ^ 7);
+        }
+        // Neighbours, and sites for which there is no room.
+        for other in [2, 62, 66, 126, 129, last - 2, last + 1, u32::MAX] {
+            sites.mark_countable(other.max(last + 1));
+            assert!(!sites.is_countable(other), "{other}");
+        }
+        sites.unmap();
     }
 }

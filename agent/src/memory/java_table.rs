@@ -1,11 +1,11 @@
-//! Hash tables that Java code reads by their address. One thread at a time writes them.
+//! Hash tables that Java code reads by their address. One thread at a time writes them, in Java code or here.
 //!
 //! ```text
 //! [shift, mask, 6 words of the owner] and entries of W words, each a u64
 //! ```
 //!
 //! The first word of an entry is 0 if the entry is empty. An entry of hash h lies at `h >> shift` or after it, before
-//! the next empty entry. At most three quarters of all entries are in use. Runs of entries mostly lie in one cache
+//! the next empty entry. At most seven eighths of all entries are in use. Runs of entries mostly lie in one cache
 //! line, and a smaller table stays in the cache more often.
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -59,16 +59,25 @@ impl<const W: usize, const FIRST: usize> JavaTable<W, FIRST> {
     ) -> Option<TableWords> {
         let hash = hash_of(&entry);
         let is_present = self.find_entry(hash, &is).is_some();
-        let is_full = (self.used + 1) * 4 > self.entry_capacity() * 3;
-        let outgrown = (!is_present && is_full).then(|| self.grow_table(hash_of));
+        let outgrown = (!is_present && self.free_entries() == 0).then(|| self.grow_table(hash_of));
         self.used += usize::from(!is_present);
         self.store_entry(hash, entry, is);
         outgrown
     }
 
+    /// The number of entries for which there is room.
+    pub fn free_entries(&self) -> usize {
+        (self.entry_capacity() / 8 * 7).saturating_sub(self.used)
+    }
+
+    /// Counts entries that Java code has added where [`JavaTable::free_entries`] leaves room.
+    pub fn count_added_entries(&mut self, entries: usize) {
+        self.used += entries;
+    }
+
     /// Whether the next entry needs a larger table.
     pub fn is_full(&self) -> bool {
-        self.entry_capacity() > 0 && (self.used + 1) * 4 > self.entry_capacity() * 3
+        self.entry_capacity() > 0 && self.free_entries() == 0
     }
 
     /// Keeps only the entries for which `keep` returns true, in new memory. The owner's words stay. No thread may
@@ -215,7 +224,7 @@ mod java_table_tests {
             assert_eq!(entry, expected);
         }
         assert_eq!(table.used, map.len());
-        assert!(table.used * 4 <= table.entry_capacity() * 3);
+        assert!(table.used * 8 <= table.entry_capacity() * 7);
         assert_eq!(
             table.words[MASK].load(Ordering::Relaxed),
             table.entry_capacity() as u64 - 1

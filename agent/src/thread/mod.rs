@@ -183,6 +183,8 @@ pub struct ThreadState {
     times_block: AtomicU64,
     /// The number of the thread's counters, for counters that frames keep.
     kept: AtomicU64,
+    /// The address of the room for counters that Java code adds; 0: no counters yet.
+    room: AtomicU64,
     /// With `stream=on`: where the next event is written.
     pub place: EventCursor,
     /// Java code of the lab's agent reads its first word.
@@ -233,6 +235,7 @@ const _: () = assert!(offset_of!(ThreadState, tag_set) == layout::TAG_SET);
 const _: () = assert!(offset_of!(ThreadState, tagged_task_slot) == layout::TAGGED_TASK_SLOT);
 const _: () = assert!(offset_of!(ThreadState, times_block) == layout::TIMES_BLOCK);
 const _: () = assert!(offset_of!(ThreadState, kept) == layout::STATE_KEPT);
+const _: () = assert!(offset_of!(ThreadState, room) == layout::STATE_ROOM);
 const _: () = assert!(offset_of!(ThreadState, place) == layout::STREAM_CURSOR);
 
 impl ThreadState {
@@ -252,6 +255,7 @@ impl ThreadState {
             tagged_task_slot: AtomicU64::new(0),
             times_block: AtomicU64::new(0),
             kept: AtomicU64::new(layout::NOT_KEPT),
+            room: AtomicU64::new(0),
             place: EventCursor::default(),
             stream_thread: Cell::default(),
             tracking: Default::default(),
@@ -409,6 +413,7 @@ impl ThreadState {
     pub fn publish_index(&self, counters: &ThreadCounters) {
         self.index
             .store(counters.index_address(), Ordering::Relaxed);
+        self.room.store(counters.room_address(), Ordering::Relaxed);
     }
 
     /// Publishes the thread's tags to Java code.
@@ -420,6 +425,7 @@ impl ThreadState {
     /// Takes the counters from the thread: it has ended, or switches to others.
     pub fn take_counters(&self) -> Option<ThreadCounters> {
         self.index.store(0, Ordering::Relaxed);
+        self.room.store(0, Ordering::Relaxed);
         self.kept.store(layout::NOT_KEPT, Ordering::Relaxed);
         self.thread_counters.take()
     }

@@ -15,6 +15,9 @@
 //! paths, the hash shift of each, and the address of the typed sites. One more is the address of the index of
 //! counters by type, with entries `[number, type << 44 | counter >> 3]`.
 //!
+//! Most counters are added by Java code, in the room that these counters offer (`LucceRtPaths.addKnownCounter`). The agent
+//! is called if the room is used up, or if an event needs a record of the log or another kind of counter.
+//!
 //! A frame with a loop keeps a counter in a local variable, with the number of these counters above its address. No
 //! number is used again. So Java code knows whether the thread still uses the same ones: after other tags, for example.
 //!
@@ -71,6 +74,7 @@ pub struct ThreadCounters {
     typed: TypedSiteCache,
     counters: &'static [AllocationCounter],
     next_counter: usize,
+    room: Box<CounterRoom>,
     by_type: CounterIndex,
     /// The last block of counters by type.
     event_counters: &'static [EventCounter],
@@ -94,6 +98,22 @@ pub struct ThreadCounters {
     swept_types: u64,
     swept_samples: u64,
 }
+
+/// Counters that Java code may add to the index by itself: addresses of the next one and of the end.
+///
+/// ```text
+/// the last block: [used | … | next … end | …]     end − next: at most what the index has room for
+/// ```
+#[repr(C)]
+#[derive(Default)]
+struct CounterRoom {
+    next: AtomicU64,
+    end: AtomicU64,
+}
+
+const _: () = assert!(offset_of!(CounterRoom, next) == layout::ROOM_NEXT);
+const _: () = assert!(offset_of!(CounterRoom, end) == layout::ROOM_END);
+const _: () = assert!(size_of::<AllocationCounter>() == layout::COUNTER_SIZE);
 
 /// Counters for events for which the log has no room. Other threads may read their sums.
 #[derive(Default)]
@@ -127,6 +147,7 @@ impl ThreadCounters {
             typed: TypedSiteCache::default(),
             counters: &[],
             next_counter: 0,
+            room: Box::default(),
             by_type: CounterIndex::default(),
             event_counters: &[],
             next_event_counter: 0,
@@ -159,8 +180,43 @@ impl ThreadCounters {
         find_address(&self.table, context, low_bits(site))
     }
 
+    /// The address of the room for counters that Java code adds.
+    pub fn room_address(&self) -> u64 {
+        std::ptr::from_ref(&*self.room).expose_provenance() as u64
+    }
+
+    /// Takes over the counters that Java code has added since [`ThreadCounters::offer_room`].
+    fn take_over_added(&mut self) {
+        let free = self.counters.get(self.next_counter..).unwrap_or_default();
+        let start = free.as_ptr().expose_provenance() as u64;
+        // Relaxed, twice: Java code of this thread wrote it.
+        let next = self.room.next.load(Ordering::Relaxed);
+        let end = self.room.end.swap(0, Ordering::Relaxed);
+        self.room.next.store(0, Ordering::Relaxed);
+        if end != 0 {
+            let added = (next.saturating_sub(start)) as usize / layout::COUNTER_SIZE;
+            self.next_counter += added.min(free.len());
+            self.table.count_added_entries(added);
+        }
+    }
+
+    /// Lets Java code add counters, as many as the last block and the index have room for.
+    fn offer_room(&mut self) {
+        let free = self.counters.get(self.next_counter..).unwrap_or_default();
+        let some = free.get(..self.table.free_entries()).unwrap_or(free);
+        let bounds = some.as_ptr_range();
+        let [next, end] = [bounds.start, bounds.end].map(|at| match some.is_empty() {
+            true => 0,
+            false => at.expose_provenance() as u64,
+        });
+        // Relaxed, twice: Java code of this thread reads it.
+        self.room.next.store(next, Ordering::Relaxed);
+        self.room.end.store(end, Ordering::Relaxed);
+    }
+
     /// Adds a counter. Each context and site may be added once.
     pub fn insert_counter(&mut self, context: u64, site: u32, cell: usize) {
+        self.take_over_added();
         insert_address(&mut self.table, context, low_bits(site), cell);
         self.table
             .set_owner_word(layout::INDEX_BY_TYPE, self.by_type.table_address());
@@ -184,6 +240,7 @@ impl ThreadCounters {
             let typed = self.typed.address_and_bits();
             self.table.set_owner_word(layout::INDEX_TYPED, typed);
         }
+        self.offer_room();
     }
 
     /// A counter for a new context. `more` adds a block of counters to the log. `None`: the log is full.
@@ -192,6 +249,7 @@ impl ThreadCounters {
         number: ContextId,
         more: impl FnOnce(u32) -> Option<&'static [AllocationCounter]>,
     ) -> Option<&'static AllocationCounter> {
+        self.take_over_added();
         let have = self.counters.len();
         if self.next_counter >= have {
             let want = (have as u32 * 2).clamp(FIRST_CELLS, MOST_CELLS);
@@ -285,6 +343,7 @@ impl ThreadCounters {
     /// They stay in the log. `sweeps`: the graph's sweep count. The caller must publish the index's address to Java
     /// code.
     pub fn sweep_index(&mut self, sweeps: u64, living: impl FnOnce(&[ContextId]) -> Vec<bool>) {
+        self.take_over_added();
         if sweeps != self.swept && self.table.is_full() {
             self.swept = sweeps;
             retain_living(&mut self.table, living);
@@ -558,6 +617,81 @@ mod thread_counters_tests {
             }
         }
         assert_eq!(counters.find_counter(5, 5), None);
+    }
+
+    /// The word at an address that Java code uses.
+    fn word_at(address: u64) -> &'static AtomicU64 {
+        // SAFETY: a word of the room, of a counter or of the index, all of which live as long as the test uses them.
+        unsafe { AtomicU64::from_ptr(std::ptr::with_exposed_provenance_mut(address as usize)) }
+    }
+
+    /// Adds a counter as `LucceRtPaths.addKnownCounter` does. `None`: there is no room.
+    fn add_as_java_code(counters: &ThreadCounters, (context, site): (u64, u32)) -> Option<usize> {
+        let load = |address: u64| word_at(address).load(Ordering::Relaxed);
+        let store = |address: u64, value: u64| word_at(address).store(value, Ordering::Relaxed);
+        let room = counters.room_address();
+        let counter = load(room + layout::ROOM_NEXT as u64);
+        if counter == load(room + layout::ROOM_END as u64) {
+            return None;
+        }
+        let after = counter + layout::COUNTER_SIZE as u64;
+        store(room + layout::ROOM_NEXT as u64, after);
+        store(counter, context + 1);
+        let index = counters.index_address();
+        let [shift, mask] = [0, 8].map(|at| load(index + at));
+        let mut slot = hash_key(context, low_bits(site)) >> shift;
+        while load(index + 64 + slot * 16) != 0 {
+            slot = (slot + 1) & mask;
+        }
+        let at = low_bits(site) << CELL_BITS | counter >> COUNTER_ALIGNMENT_BITS;
+        store(index + 64 + slot * 16 + 8, at);
+        store(index + 64 + slot * 16, context);
+        Some(counter as usize)
+    }
+
+    #[test]
+    fn counters_that_java_code_adds_are_the_agents_too() {
+        let path = std::env::temp_dir().join(format!("lucce-room-{}", std::process::id()));
+        let mut log = lucce_tracelog::LogWriter::create(&path, &Default::default()).unwrap();
+        let mut counters = ThreadCounters::new(String::new());
+        let key = |n: u64| (n / 3 * 0x1_0000_0001 + 1, (n % 3) as u32 + (1 << 27));
+        let mut cells = Vec::new();
+        let mut by_agent = 0;
+        for n in 0..20_000_u64 {
+            let (context, site) = key(n);
+            let cell = add_as_java_code(&counters, (context, site)).unwrap_or_else(|| {
+                by_agent += 1;
+                counters.sweep_index(by_agent, |numbers| vec![true; numbers.len()]);
+                let cell = counters.next_counter(ContextId(context + 1), |cells| {
+                    let block = log.add_counters(ThreadId(1), cells).unwrap();
+                    let block = Box::leak(Box::new(block));
+                    // SAFETY: it is never dropped.
+                    Some(unsafe { block.as_static() })
+                });
+                let cell = counter_address(cell.unwrap());
+                counters.insert_counter(context, site, cell);
+                cell
+            });
+            cells.push(cell);
+            // The index keeps an eighth of its entries empty; four more have the size of the words before them.
+            let entries = counters.table.byte_count() / 16 - 4;
+            assert!(cells.len() * 8 <= entries * 7);
+        }
+        for (n, cell) in (0..).zip(&cells) {
+            let (context, site) = key(n);
+            assert_eq!(counters.find_counter(context, site), Some(*cell));
+            assert_eq!(number_at(*cell), ContextId(context + 1));
+        }
+        let mut different = cells.clone();
+        different.sort_unstable();
+        different.dedup();
+        assert_eq!(different.len(), cells.len());
+        // The agent is called for each block of counters, and for each larger index.
+        assert!((10..40).contains(&by_agent), "{by_agent}");
+        let mut visited = 0;
+        counters.for_each_counter(|_, _| visited += 1);
+        assert_eq!(visited, cells.len());
+        std::fs::remove_file(path).unwrap();
     }
 
     #[test]

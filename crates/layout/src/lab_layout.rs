@@ -11,7 +11,7 @@ shared_constants! {
     // ---- with `tracking=cct` ----------------------------------------------------------------------------------------
 
     /// In a thread's state: the tree's table.
-    STATE_TREE: usize = 176;
+    STATE_TREE: usize = 184;
 
     // ---- with `tracking=cct`, entries of the tree's table: see `comparison::thread_tree` ----------------------------
 

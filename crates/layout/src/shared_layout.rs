@@ -29,12 +29,15 @@ shared_constants! {
 
     /// Addresses of slots are relative to it. So 0, the initial value of a thread's field, is a writable address.
     BASE: u64 = 0x1C5C_BA5E_1C5C_BA5E;
-    /// The array of each site's method, of entries of [`INT_BITS`].
+    /// The array of each site's method, of entries of [`INT_BITS`]. Words with a bit for each site lie below it, the first
+    /// sites' last: 1 if Java code may add counters of the site.
     METHODS: u64 = 0x1C5C_BA5E_1C5C_BA5F;
     /// The block of the encoder's tables.
     TABLES: u64 = 0x1C5C_BA5E_1C5C_BA60;
     /// Size of an entry in an array of ints.
     INT_BITS: u32 = 2;
+    /// Number of sites with a bit in one word.
+    WORD_SITES_BITS: u32 = 6;
 
     // ---- slots: see `slots` -----------------------------------------------------------------------------------------
 
@@ -83,8 +86,10 @@ shared_constants! {
     TIMES_BLOCK: usize = 96;
     /// The number of the thread's counters, above the bits of a kept counter; [`NOT_KEPT`]: no counter is kept.
     STATE_KEPT: usize = 104;
+    /// The address of the room for counters that Java code adds; 0: the thread has no counters yet.
+    STATE_ROOM: usize = 112;
     /// With `stream=on`: where the thread's next event is written.
-    STREAM_CURSOR: usize = 112;
+    STREAM_CURSOR: usize = 120;
 
     // ---- times of methods: see `counting::method_times` -------------------------------------------------------------
 
@@ -128,6 +133,12 @@ shared_constants! {
     /// Low bits of a counter's address, which are 0 and not stored.
     COUNTER_ALIGNMENT_BITS: u32 = 3;
 
+    // ---- the room for counters that Java code adds: see `thread_counters` -------------------------------------------
+
+    /// The address of the next counter, and of the first one that Java code may not add.
+    ROOM_NEXT: usize = 0;
+    ROOM_END: usize = 8;
+
     // ---- counters that frames with loops keep: see `thread_counters` ------------------------------------------------
 
     /// In a local variable: the number of the counters, and below this bit a counter's address without its lowest
@@ -157,6 +168,7 @@ shared_constants! {
     COUNTER_CONTEXT: usize = 0;
     COUNTER_COUNT: usize = 8;
     COUNTER_BYTES: usize = 16;
+    COUNTER_SIZE: usize = 24;
     EVENT_COUNTER_TYPE: usize = 8;
     EVENT_COUNTER_COUNT: usize = 16;
     EVENT_COUNTER_VALUE: usize = 24;

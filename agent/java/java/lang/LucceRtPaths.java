@@ -127,7 +127,7 @@ public class LucceRtPaths {
     /** The counter in an index for a context and a site, or for a context id and a type; 0: none. */
     @ForceInline
     static long findInIndex(Unsafe u, long index, long c, int low) {
-        long slot = (c ^ (long) low << 64 - LOW_SITE_BITS) * MULTIPLIER >>> (int) u.getLong(index + TABLE_SHIFT);
+        long slot = firstSlot(u, index, c, low);
         long mask = u.getLong(index + TABLE_MASK);
         for (; ; slot = slot + 1 & mask) {
             long e = index + TABLE_ENTRIES + (slot << INDEX_ENTRY_BITS);
@@ -142,15 +142,58 @@ public class LucceRtPaths {
         }
     }
 
+    /** Where an index has an entry, or the next one of those that follow without a gap. */
+    @ForceInline
+    private static long firstSlot(Unsafe u, long index, long c, int low) {
+        return (c ^ (long) low << 64 - LOW_SITE_BITS) * MULTIPLIER >>> (int) u.getLong(index + TABLE_SHIFT);
+    }
+
     @Hidden @DontInline
     private static long addCounter(Thread t, long c, int site) {
         if (c == 0) {
             dropEvents(1);
             return 0;
         }
+        long counter = addKnownCounter(t, c, site);
+        if (counter != 0) return counter;
         if (!hasState(t)) return 0;
-        long counter = insertCounter(t.$lucceState, c, site);
+        counter = insertCounter(t.$lucceState, c, site);
         t.$lucceCounters = Memory.U.getLong(t.$lucceState + STATE_INDEX);
+        return counter;
+    }
+
+    /**
+     * Adds a counter that the index lacks, without a call of the agent. 0: the agent must add it.
+     *
+     * <p>The agent marks sites whose counters need nothing else, and makes room: counters of the log, and entries of the
+     * index. An exception that interrupts the writes leaves a counter without events.
+     */
+    @ForceInline
+    private static long addKnownCounter(Thread t, long c, int site) {
+        Unsafe u = Memory.U;
+        long index = t.$lucceCounters;
+        long state = t.$lucceState;
+        if (index == 0 || state == 0 || u.getLong(state + STATE_INDEX) != index) return 0;
+        long room = u.getLong(state + STATE_ROOM);
+        long counter = u.getLong(room + ROOM_NEXT);
+        if (counter == u.getLong(room + ROOM_END)) return 0;
+        // Acquire: pairs with the Release of the mark, before which the log got what explains the site's events.
+        long marks = u.getLongAcquire(null, METHODS - ((long) (site >>> WORD_SITES_BITS) + 1) * WORD);
+        if ((marks >>> site & 1) == 0) return 0;
+        long number = findEvent(u, c, site);
+        if (number == 0) return 0;
+        u.putLong(room + ROOM_NEXT, counter + COUNTER_SIZE);
+        // Release: a reader of the log who sees the number sees the records that explain it.
+        u.putLongRelease(null, counter + COUNTER_CONTEXT, number);
+        long slot = firstSlot(u, index, c, site);
+        long mask = u.getLong(index + TABLE_MASK);
+        long e = index + TABLE_ENTRIES + (slot << INDEX_ENTRY_BITS);
+        while (u.getLong(e) != 0) {
+            slot = slot + 1 & mask;
+            e = index + TABLE_ENTRIES + (slot << INDEX_ENTRY_BITS);
+        }
+        u.putLong(e + INDEX_COUNTER, (long) site << 64 - LOW_SITE_BITS | counter >>> COUNTER_ALIGNMENT_BITS);
+        u.putLong(e, c);
         return counter;
     }
 }
