@@ -224,7 +224,7 @@ fn names_all_faults(setup: &Setup, jdk: &Jdk, start: AgentStart) -> Checked {
     } else {
         "attached"
     };
-    let mut java = Java::new_light(setup, jdk, &format!("explain-{}-{way}", jdk.version));
+    let mut java = Java::new(setup, jdk, &format!("explain-{}-{way}", jdk.version));
     if start == AgentStart::WithJvm {
         java = java.agent("events=alloc+exception+lock+thread+io+leak=4k");
     }

@@ -51,7 +51,7 @@ pub fn tests(setup: &'static Setup) -> Vec<Test> {
 fn check_shop(setup: &Setup, jdk: &Jdk) -> Checked {
     let jar = setup.harness.join("shop/target/shop.jar");
     let requests = format!("--shop.requests={REQUESTS}");
-    let java = Java::new_light(setup, jdk, &format!("shop-{}", jdk.version))
+    let java = Java::new(setup, jdk, &format!("shop-{}", jdk.version))
         .agent("events=alloc+exception+lock,requests=auto,verify=1009")
         .main(["-jar", &jar.to_string_lossy(), &requests]);
     let ended = java.run()?.expect(0)?;
