@@ -120,7 +120,7 @@ fn explain_program<'s>(
     let apps = setup.harness.join("apps/target/apps.jar");
     let name = main.join("-");
     let class = format!("io.lucce.apps.faults.{}", main[0]);
-    let java = Java::new(setup, jdk, &format!("explain-{}-{name}", jdk.version))
+    let java = Java::new_light(setup, jdk, &format!("explain-{}-{name}", jdk.version))
         .agent(events)
         .flags(["-Xmx256m"])
         .class_path(apps.to_string_lossy().into_owned())
