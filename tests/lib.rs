@@ -8,7 +8,7 @@ mod setup;
 mod times;
 
 pub use lucce::{Lucce, head_and_tail};
-pub use run::{ALL_REPEATS, COMPILE_PROGRAMS, Ended, Java, LAB_OPTIONS, PATIENCE};
+pub use run::{ALL_REPEATS, COMPILE_PROGRAMS, Ended, Java, LAB_OPTIONS, LIGHT_VM, PATIENCE};
 pub use setup::{Jdk, Setup};
 pub use times::Times;
 

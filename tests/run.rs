@@ -22,7 +22,7 @@ pub const LIGHT_VM: [&str; 2] = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"];
 const FEWER_REPEATS: [&str; 2] = ["-Dlucce.repeats=25", "-Dlucce.threads=2000"];
 
 /// Flags with which programs repeat what they do until the VM has compiled it. They are usual, but not in most tests.
-pub const ALL_REPEATS: [&str; 2] = ["-Dlucce.repeats=100", "-Dlucce.threads=10000"];
+pub const ALL_REPEATS: [&str; 2] = ["-Dlucce.repeats=100", "-Dlucce.threads=5000"];
 
 /// In place of `-Xcomp`, as a flag of [`Java`]: only programs, hooks, threads and tasks are compiled at their first call. The JVM
 /// takes several times as long to compile all that the JDK runs at its start.

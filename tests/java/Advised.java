@@ -31,11 +31,16 @@ public final class Advised implements ClassFileTransformer {
         instrumentation.addTransformer(new Advised(loaded), loaded || "retransform".equals(how));
         if (loaded) {
             ClassLoader loader = ClassLoader.getSystemClassLoader();
-            Class<?> program = Class.forName(System.getProperty("sun.java.command"), false, loader);
             Class<?> check = Class.forName("io.lucce.programs.Check", false, loader);
-            instrumentation.retransformClasses(program, check, ArrayList.class);
-            // Once more: it begins anew with what was there before.
-            instrumentation.retransformClasses(program);
+            instrumentation.retransformClasses(check, ArrayList.class);
+            // The class that runs programs, and their names.
+            for (String name : System.getProperty("sun.java.command").split(" ")) {
+                boolean isWhole = name.indexOf('.') >= 0;
+                Class<?> program = Class.forName(isWhole ? name : "io.lucce.programs." + name, false, loader);
+                instrumentation.retransformClasses(program);
+                // Once more: it begins anew with what was there before.
+                instrumentation.retransformClasses(program);
+            }
             // The bytes of this one cannot be read again. It is not called.
             generated = Proxy.getProxyClass(loader, Runnable.class);
             instrumentation.retransformClasses(generated);

@@ -9,7 +9,7 @@ use crate::{Test, test};
 const WAYS: [(&str, &[&str], &[&str], &str); 5] = [
     ("default", &[], &[], "events=alloc,verify=1"),
     ("guarded", &["guarded"], &[], "events=alloc,verify=1"),
-    ("call", &[], &[], "events=call+alloc+lock,verify=7"),
+    ("call", &[], &[], "events=call+alloc+lock,verify=101"),
     // Without verification the VM may run anything, so only what it would run with it.
     (
         "unverified",

@@ -69,10 +69,13 @@ fn all_ways(setup: &Setup, jdk: &Jdk) -> Checked {
     ensure(wanted.len() >= 30, || format!("{wanted:#?}"))?;
     compare(&wanted, &interpreted)?;
     let modes: [Mode; 2] = [
-        ("c1", &["-Xbatch", "-XX:TieredStopAtLevel=1"]),
         ("c2", &["-Xbatch", "-XX:-TieredCompilation"]),
+        ("c1", &["-Xbatch", "-XX:TieredStopAtLevel=1"]),
     ];
-    for mode @ (name, _) in modes {
+    // C2 has most of the methods that compilers replace, and JDKs differ in them.
+    let is_newest = setup.jdks.last() == Some(jdk);
+    let modes = &modes[..if is_newest { 2 } else { 1 }];
+    for &mode @ (name, _) in modes {
         let (_, compiled) = made(setup, jdk, mode, &ALL)?;
         for (way, bytes) in &interpreted {
             let found = compiled.get(way).copied().unwrap_or_default();

@@ -79,6 +79,7 @@ mod variants;
 mod vm_events;
 mod walked;
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::{Mutex, PoisonError};
@@ -148,10 +149,12 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    let tests = all(setup)
+    let tests = all(setup);
+    let names: BTreeSet<String> = tests.iter().map(|test| test.name.clone()).collect();
+    let tests = tests
         .into_iter()
         .filter(|test| test.quick || quick.is_empty())
-        .filter(|test| !every.is_empty() || !is_repeated(setup, test));
+        .filter(|test| !every.is_empty() || !is_repeated(setup, test, &names));
     // The tests live as long as the process.
     let times = &*Box::leak(Box::new(Times::default()));
     let failures = &*Box::leak(Box::new(TestFailures::default()));
@@ -249,32 +252,22 @@ fn all(setup: &'static Setup) -> Vec<Test> {
     .collect()
 }
 
-/// Modules whose tests depend on the JDK beside virtual threads.
-const DIFFERENT: [&str; 24] = [
+/// Modules whose tests depend on the JDK beside virtual threads: on its methods, natives and tables of classes.
+const DIFFERENT: [&str; 14] = [
     "attach",
-    "budget",
-    "cache",
     "classes",
     "debuggers",
-    "ending",
-    "files",
-    "ground",
-    "task-allocations",
     "holders",
     "image",
     "io",
     "java_agents",
     "jdk_facts",
-    "named_methods",
-    "native_api",
     "programs",
     "real_java_agents",
     "replaced",
     "tasks",
     "vm-events",
     "walked",
-    "tags",
-    "untouched",
 ];
 
 /// What the VM does by itself differs most.
@@ -298,6 +291,9 @@ const PROGRAMS_BETWEEN: [&str; 13] = [
 const WAYS: [&str; 8] = [
     "app", "cct", "comp", "int", "outside", "z", "app-comp", "call",
 ];
+
+/// Modules that have these ways on the oldest JDK, too: code of the JDK comes into play that newer ones lack.
+const WAYS_ON_OLDEST: [&str; 2] = ["counts", "programs"];
 
 /// Ways in which others' Java agents start: at the start, attached, and with classes that they replace. What each agent does is
 /// tried on the oldest and the newest JDK.
@@ -323,7 +319,8 @@ const ALIKE: [&str; 15] = [
 ];
 
 /// Parts of names of other modules' tests, of which the same is true.
-const ALIKE_WAYS: [&str; 17] = [
+const ALIKE_WAYS: [&str; 23] = [
+    "app-comp",
     "at-once",
     "burst",
     "c1",
@@ -333,6 +330,10 @@ const ALIKE_WAYS: [&str; 17] = [
     "exclude",
     "filtered",
     "include",
+    "loaded",
+    "mockito-jacoco",
+    "mockito-subclass",
+    "named",
     "nowhere",
     // `observed` has that agent on the oldest.
     "opentelemetry",
@@ -340,6 +341,7 @@ const ALIKE_WAYS: [&str; 17] = [
     "paper",
     "parallel",
     "serial",
+    "twice",
     "verified",
     "with-allocations",
 ];
@@ -373,10 +375,10 @@ fn is_run_on_11(module: &str, rest: &[&str]) -> bool {
 }
 
 /// Whether the test is left to the newest JDK. On those between 17 and the newest each thing is tested once, in the usual way to
-/// run Java, and virtual threads, which differ most, in all ways of Java; on the oldest one the agent's own is tested quickly. JDK
-/// 11 has a few tests.
-fn is_repeated(setup: &Setup, test: &Test) -> bool {
-    let [oldest, between @ .., _] = &setup.jdks[..] else {
+/// run Java, and virtual threads, which differ most, in all ways of Java. The oldest one tests all that differs in the usual way,
+/// and what the newest one has no test of; there, the agent's own is tested quickly. JDK 11 has a few tests.
+fn is_repeated(setup: &Setup, test: &Test, names: &BTreeSet<String>) -> bool {
+    let [oldest, between @ .., newest] = &setup.jdks[..] else {
         return false;
     };
     let parts: Vec<&str> = test.name.split("::").collect();
@@ -390,14 +392,17 @@ fn is_repeated(setup: &Setup, test: &Test) -> bool {
     let is_own = ALIKE.contains(module);
     let is_alike = is_own || rest.iter().any(|part| ALIKE_WAYS.contains(part));
     if is(oldest) {
-        return !test.quick && is_alike;
+        let newest = newest.version.to_string();
+        let on_newest = [&[*module, newest.as_str()], rest].concat().join("::");
+        let is_way = rest.first().is_some_and(|way| WAYS.contains(way));
+        let is_left = is_alike || is_way && !WAYS_ON_OLDEST.contains(module);
+        return !test.quick && is_left && names.contains(&on_newest);
     }
     let is_usual = match rest {
         _ if !DIFFERENT.contains(module) => false,
         ["default", program] if *module == "programs" => PROGRAMS_BETWEEN.contains(program),
-        [way, ..] if *module == "programs" || *module == "java_agents" => *way == "default",
+        [way, ..] if ["classes", "java_agents", "programs"].contains(module) => *way == "default",
         [way, ..] if *module == "real_java_agents" => AGENTS_BETWEEN.contains(way),
-        [way, ..] if *module == "cache" => !ALIKE_WAYS.contains(way),
         [way, ..] => !WAYS.contains(way),
         [] => true,
     };

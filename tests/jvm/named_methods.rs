@@ -23,7 +23,7 @@ type Sums = BTreeMap<String, u64>;
 pub fn tests(setup: &'static Setup) -> Vec<Test> {
     const MODES: [Mode; 5] = [
         ("default", &["-Xcheck:jni"], ",verify=7"),
-        ("int", &["-Xint"], "+alloc+exception,verify=3"),
+        ("int", &["-Xint"], "+alloc+exception,verify=31"),
         (
             "comp",
             &[COMPILE_PROGRAMS, "-XX:-TieredCompilation"],

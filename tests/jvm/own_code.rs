@@ -91,7 +91,7 @@ pub fn tests(setup: &'static Setup) -> Vec<Test> {
 
 /// `java Hello.java`: the JDK compiles the file in memory.
 fn source_file(setup: &Setup, jdk: &Jdk) -> Checked {
-    let java = Java::new(setup, jdk, &format!("own-code-source-{}", jdk.version));
+    let java = Java::new_light(setup, jdk, &format!("own-code-source-{}", jdk.version));
     fs::create_dir_all(java.folder()).map_err(|e| e.to_string())?;
     let file = java.folder().join("Hello.java");
     fs::write(&file, SOURCE).map_err(|e| e.to_string())?;
@@ -103,7 +103,7 @@ fn source_file(setup: &Setup, jdk: &Jdk) -> Checked {
 
 /// `-cp programs.jar MAIN`. The API's jar has classes below the main class's package.
 fn jar_of_main_class(setup: &Setup, jdk: &Jdk) -> Checked {
-    let java = Java::new(setup, jdk, &format!("own-code-jar-{}", jdk.version));
+    let java = Java::new_light(setup, jdk, &format!("own-code-jar-{}", jdk.version));
     let java = java
         .agent("events=alloc")
         .main(["io.lucce.programs.Lambdas"]);
@@ -112,7 +112,7 @@ fn jar_of_main_class(setup: &Setup, jdk: &Jdk) -> Checked {
 
 /// The agent sees classes on stacks only, and asks the VM for their protection domains.
 fn without_hooks(setup: &Setup, jdk: &Jdk) -> Checked {
-    let java = Java::new(setup, jdk, &format!("own-code-walked-{}", jdk.version));
+    let java = Java::new_light(setup, jdk, &format!("own-code-walked-{}", jdk.version));
     let java = java
         .agent("events=exception")
         .main(["io.lucce.programs.Exceptions"]);
@@ -121,7 +121,7 @@ fn without_hooks(setup: &Setup, jdk: &Jdk) -> Checked {
 
 /// `-jar app.jar`, whose manifest names a module of the project and a library.
 fn jars_of_manifest(setup: &Setup, jdk: &Jdk) -> Checked {
-    let java = Java::new(setup, jdk, &format!("own-code-modules-{}", jdk.version));
+    let java = Java::new_light(setup, jdk, &format!("own-code-modules-{}", jdk.version));
     let to = java.folder();
     let classes = compile_modules(setup, to)?;
     for module in ["lib", "core"] {
@@ -156,7 +156,7 @@ fn jars_of_manifest(setup: &Setup, jdk: &Jdk) -> Checked {
 fn merged_jar(setup: &Setup, jdk: &Jdk) -> Checked {
     for command in ["-jar", "-cp"] {
         let name = format!("own-code-merged-{}{command}", jdk.version);
-        let java = Java::new(setup, jdk, &name);
+        let java = Java::new_light(setup, jdk, &name);
         let to = java.folder();
         let classes = compile_modules(setup, to)?;
         for artifact in ["com.acme/app", "org.other/lib"] {
@@ -185,7 +185,7 @@ fn merged_jar(setup: &Setup, jdk: &Jdk) -> Checked {
 
 /// A Spring Boot program, extracted with its launcher.
 fn extracted_jar(setup: &Setup, jdk: &Jdk) -> Checked {
-    let java = Java::new(setup, jdk, &format!("own-code-extracted-{}", jdk.version));
+    let java = Java::new_light(setup, jdk, &format!("own-code-extracted-{}", jdk.version));
     let shop = java.folder().join("shop");
     fs::create_dir_all(java.folder()).map_err(|e| e.to_string())?;
     let jar = setup.harness.join("shop/target/shop.jar");
@@ -239,7 +239,7 @@ fn runtime_image(setup: &Setup, jdk: &Jdk) -> Checked {
         home,
         version: jdk.version,
     };
-    let java = Java::new(setup, &image, &name);
+    let java = Java::new_light(setup, &image, &name);
     let java = java
         .agent("events=alloc")
         .main(["-m", "com.acme.app/com.acme.app.Main"]);

@@ -17,7 +17,7 @@ type Counts = BTreeMap<(String, i64), (u64, u64)>;
 pub fn tests(setup: &'static Setup) -> Vec<Test> {
     const MODES: [Mode; 6] = [
         ("default", &[], "events=none,verify=5"),
-        ("int", &["-Xint"], "events=alloc,verify=7"),
+        ("int", &["-Xint"], "events=alloc,verify=61"),
         (
             "comp",
             &[COMPILE_PROGRAMS, "-XX:-TieredCompilation"],

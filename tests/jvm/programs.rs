@@ -5,9 +5,11 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use lucce_tests::{ALL_REPEATS, Checked, Ended, Java, Jdk, Setup, ensure};
+use lucce_tests::{
+    ALL_REPEATS, COMPILE_PROGRAMS, Checked, Ended, Java, Jdk, LIGHT_VM, Setup, ensure,
+};
 
-use crate::{Test, test};
+use crate::{PROGRAMS_BETWEEN, Test, test};
 
 /// Programs with stacks of ten thousand frames and more, where a comparison takes milliseconds, and every how many events are
 /// compared: dozens or hundreds of those with deep stacks are enough.
@@ -28,10 +30,10 @@ struct Program {
     jvm: Vec<String>,
 }
 
-/// What a program does without the agent on a JDK, once it has run.
+/// What programs do without the agent on a JDK, once they have run.
 type Plain = Arc<Mutex<Option<Arc<Ended>>>>;
 
-static PLAIN: Mutex<BTreeMap<(String, u32), Plain>> = Mutex::new(BTreeMap::new());
+static PLAIN: Mutex<BTreeMap<(Vec<String>, u32), Plain>> = Mutex::new(BTreeMap::new());
 
 /// A test that failed while it held the lock leaves nothing half done.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -280,6 +282,34 @@ const MODES: [Mode; 15] = [
     },
 ];
 
+/// Without the agent: what programs print depends neither on compilers and collectors nor on repeats.
+const PLAIN_MODE: Mode = Mode {
+    name: "plain",
+    flags: &LIGHT_VM,
+    options: "",
+    checks_jni: false,
+    verify: 0,
+    programs: None,
+};
+
+/// Modes in which most programs run in one JVM: its start takes longer than they do.
+const SHARED: [&str; 8] = [
+    "int",
+    "comp",
+    "exception",
+    "walked",
+    "app",
+    "outer",
+    "handles",
+    "cct",
+];
+
+/// Every how many events are compared, of programs that share a JVM in the usual way to run Java.
+const SHARED_INTERVAL: u32 = 7;
+
+/// Programs with a JVM of their own in all modes: of virtual threads, each JDK has its own form; hooks run when the JVM ends.
+const ALONE: [&str; 2] = ["ShutdownHooks", "VirtualThreads"];
+
 const QUICK: [&str; 9] = [
     "ClassInit",
     "Constructors",
@@ -309,7 +339,7 @@ pub fn tests(setup: &'static Setup) -> Vec<Test> {
         for mode in &MODES {
             let wanted = programs.iter();
             let wanted = wanted.filter(|program| program.runs(setup, jdk, mode));
-            let runs = ProgramRun::from_programs(wanted.cloned().collect(), mode);
+            let runs = ProgramRun::from_programs(wanted.cloned().collect(), setup, jdk, mode);
             tests.extend(runs.into_iter().map(|run| run.test(setup, jdk, mode)));
         }
     }
@@ -365,22 +395,14 @@ impl Program {
                 .is_none_or(|names| names.contains(&self.name.as_str()))
     }
 
-    /// Programs with native code have flags of their own.
-    fn may_share_jvm(&self) -> bool {
-        self.exit == 0 && self.args.is_empty() && self.jvm.is_empty() && !self.native
-    }
-
-    /// Without the agent, as Java is usually run: once for all modes.
-    fn plain_once(&self, setup: &Setup, jdk: &Jdk) -> Result<Arc<Ended>, String> {
-        let key = (self.name.clone(), jdk.version);
-        let known = Arc::clone(lock(&PLAIN).entry(key).or_default());
-        let mut known = lock(&known);
-        if let Some(ended) = &*known {
-            return Ok(Arc::clone(ended));
-        }
-        let ended = Arc::new(ProgramRun::from_program(self.clone()).plain(setup, jdk, &MODES[0])?);
-        *known = Some(Arc::clone(&ended));
-        Ok(ended)
+    /// Programs with native code have flags of their own, and those with deep stacks an interval of comparisons.
+    fn may_share_jvm(&self, mode: &Mode) -> bool {
+        let name = self.name.as_str();
+        let is_usual = self.exit == 0 && self.args.is_empty() && self.jvm.is_empty();
+        let is_deep = DEEP.iter().any(|(deep, _)| *deep == name);
+        let is_alone =
+            mode.is_default() && (PROGRAMS_BETWEEN.contains(&name) || QUICK.contains(&name));
+        is_usual && !self.native && !is_deep && !is_alone && !ALONE.contains(&name)
     }
 }
 
@@ -398,10 +420,16 @@ impl ProgramRun {
     }
 
     /// Most programs share a JVM, if the mode lets them.
-    fn from_programs(programs: Vec<Program>, mode: &Mode) -> Vec<ProgramRun> {
+    fn from_programs(
+        programs: Vec<Program>,
+        setup: &Setup,
+        jdk: &Jdk,
+        mode: &Mode,
+    ) -> Vec<ProgramRun> {
+        let is_shared = mode.shares_jvm(setup, jdk);
         let (programs, alone): (Vec<_>, Vec<_>) = programs
             .into_iter()
-            .partition(|program| mode.shares_jvm() && program.may_share_jvm());
+            .partition(|program| is_shared && program.may_share_jvm(mode));
         let mut runs: Vec<_> = alone.into_iter().map(ProgramRun::from_program).collect();
         if !programs.is_empty() {
             let name = "together".to_owned();
@@ -424,9 +452,17 @@ impl ProgramRun {
             mode.options
         ));
         let ended = watched.run()?.expect(self.exit())?;
-        let as_usual = self.programs.iter();
-        let as_usual = as_usual.map(|program| program.plain_once(setup, jdk));
-        let as_usual: Vec<_> = as_usual.collect::<Result<_, _>>()?;
+        self.all_ended(&ended)?;
+        let as_usual: Vec<_> = match is_newest(setup, jdk) {
+            // Each one runs alone there in another mode.
+            true => {
+                let programs = self.programs.iter().cloned();
+                let runs = programs.map(ProgramRun::from_program);
+                runs.map(|run| run.plain_once(setup, jdk))
+                    .collect::<Result<_, _>>()?
+            }
+            false => vec![self.plain_once(setup, jdk)?],
+        };
         if is_alike(&as_usual, &ended).is_err() {
             // The mode itself may make the difference: only what the agent changes is wrong.
             is_alike(&[Arc::new(self.plain(setup, jdk, mode)?)], &ended)?;
@@ -434,6 +470,29 @@ impl ProgramRun {
         watched.lucce().check(&watched.log())?;
         watched.clean();
         Ok(())
+    }
+
+    /// Of programs that share a JVM, each one had its turn.
+    fn all_ended(&self, ended: &Ended) -> Checked {
+        let lines = ended.stdout.lines();
+        let summaries = lines.filter(|line| is_summary(line, "OK ")).count();
+        let all = self.programs.len();
+        let is_all = all == 1 || summaries == all;
+        ended.ensure(is_all, &format!("{summaries} of {all} programs ended"))
+    }
+
+    /// Without the agent: once for all modes.
+    fn plain_once(&self, setup: &Setup, jdk: &Jdk) -> Result<Arc<Ended>, String> {
+        let names = self.programs.iter().map(|program| program.name.clone());
+        let key = (names.collect(), jdk.version);
+        let known = Arc::clone(lock(&PLAIN).entry(key).or_default());
+        let mut known = lock(&known);
+        if let Some(ended) = &*known {
+            return Ok(Arc::clone(ended));
+        }
+        let ended = Arc::new(self.plain(setup, jdk, &PLAIN_MODE)?);
+        *known = Some(Arc::clone(&ended));
+        Ok(ended)
     }
 
     /// Without the agent.
@@ -451,7 +510,12 @@ impl ProgramRun {
     /// Every how many events are compared.
     fn verify_interval(&self, mode: &Mode) -> u32 {
         let deep = DEEP.iter().find(|(name, _)| *name == self.name);
-        deep.map_or(mode.verify, |(_, interval)| *interval)
+        match deep {
+            Some((_, interval)) => *interval,
+            // The newest JDK compares each event of these programs: a few of them have most.
+            None if mode.is_default() && self.programs.len() > 1 => SHARED_INTERVAL,
+            None => mode.verify,
+        }
     }
 
     /// The main class and its arguments.
@@ -471,18 +535,18 @@ impl ProgramRun {
 
     fn java<'a>(&self, setup: &'a Setup, jdk: &'a Jdk, mode: &Mode, run: &str) -> Java<'a> {
         let name = format!("{}-{}-{}-{run}", self.name, jdk.version, mode.name);
-        let is_newest = setup.jdks.iter().all(|other| other.version <= jdk.version);
+        let is_newest = is_newest(setup, jdk);
         let is_native = self.programs.iter().any(|program| program.native);
         let native = is_native.then(|| format!("-Dlucce.native={}", setup.natives.display()));
         let native_access =
             (is_native && jdk.version >= 24).then_some("--enable-native-access=ALL-UNNAMED");
-        let is_whole = mode.name == MODES[0].name && is_newest;
+        let is_whole = mode.is_default() && is_newest;
         let repeats = if is_whole { &ALL_REPEATS[..] } else { &[] };
         Java::new(setup, jdk, &name)
             .flags([VERIFIED])
             .flags(repeats)
             .flags((mode.checks_jni && is_newest || is_native).then_some(CHECKED))
-            .flags(mode.flags)
+            .flags(mode.flags(is_newest))
             .flags(self.programs.iter().flat_map(|program| &program.jvm))
             .flags(native)
             .flags(native_access)
@@ -491,10 +555,28 @@ impl ProgramRun {
 }
 
 impl Mode {
-    /// Whether programs run in one JVM: if all code is compiled, its start takes longer than they do.
-    fn shares_jvm(&self) -> bool {
-        self.name == "comp"
+    fn is_default(&self) -> bool {
+        self.name == MODES[0].name
     }
+
+    /// Whether most programs run in one JVM. In the usual way to run Java, each one starts with a fresh JVM on the newest JDK;
+    /// on JDK 11, a few programs run at all.
+    fn shares_jvm(&self, setup: &Setup, jdk: &Jdk) -> bool {
+        let is_usual = self.is_default() && !is_newest(setup, jdk);
+        *jdk != setup.jdk_11 && (is_usual || SHARED.contains(&self.name))
+    }
+
+    /// Only the newest JDK compiles its own code at its first call, which takes most of the time.
+    fn flags(&self, is_newest: bool) -> &'static [&'static str] {
+        match self.name {
+            "comp" if !is_newest => &[COMPILE_PROGRAMS],
+            _ => self.flags,
+        }
+    }
+}
+
+fn is_newest(setup: &Setup, jdk: &Jdk) -> bool {
+    setup.jdks.iter().all(|other| other.version <= jdk.version)
 }
 
 /// It prints the same lines, and nothing new is warned of.
@@ -507,7 +589,7 @@ fn is_alike(expected: &[Arc<Ended>], ended: &Ended) -> Checked {
 /// counts may depend on time: some programs have scheduled tasks.
 fn same_output(expected: &[Arc<Ended>], ended: &Ended) -> Checked {
     let lines = |of: &Ended, summary: &str| -> Vec<String> {
-        let plain = |line: &str| match line.starts_with(summary) && line.contains(" contexts at ") {
+        let plain = |line: &str| match is_summary(line, summary) {
             true => "the summary".to_owned(),
             false => line.to_owned(),
         };
@@ -521,6 +603,11 @@ fn same_output(expected: &[Arc<Ended>], ended: &Ended) -> Checked {
         expected == lines(ended, "OK "),
         &format!("without the agent it prints\n{}", expected.join("\n")),
     )
+}
+
+/// The last line of a program that went well. `begin`: with the agent or without it.
+fn is_summary(line: &str, begin: &str) -> bool {
+    line.starts_with(begin) && line.contains(" contexts at ")
 }
 
 /// Lines of the JVM itself, such as those of -Xcheck:jni.

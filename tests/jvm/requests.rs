@@ -20,12 +20,12 @@ pub fn tests(setup: &'static Setup) -> Vec<Test> {
         (
             "comp",
             &["-Xbatch", "-XX:-TieredCompilation"],
-            "events=alloc+lock+call,requests=auto,verify=7",
+            "events=alloc+lock+call,requests=auto,verify=101",
         ),
         (
             "tasks",
             &["-Xint"],
-            "events=alloc+thread+exception,requests=auto,verify=3",
+            "events=alloc+thread+exception,requests=auto,verify=31",
         ),
         (
             "stream",
