@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use arrow::array::AsArray;
 use arrow::datatypes::Int64Type;
 
-use crate::commits::DatasetState;
+use crate::commits::DatasetFile;
 use crate::decoded_run::{DecodedRun, EventKey, EventSums};
 use crate::dedup::read_batches;
 use crate::error::FleetError;
@@ -16,18 +16,17 @@ use crate::store::SharedStore;
 /// Sums by stack, event, unit, type, kind of thread and tags.
 pub type IngestedSums = HashMap<[String; 6], EventSums>;
 
+/// Of a run's own files.
+///
 /// # Errors
 /// The file cannot be read.
 pub fn read_ingested_sums(
     store: &SharedStore,
-    state: &DatasetState,
-    run: &str,
+    own_files: &[&DatasetFile],
 ) -> Result<IngestedSums, FleetError> {
     let mut taken = IngestedSums::new();
-    let own = state
-        .files_of(DatasetTable::Taken)
-        .filter(|entry| entry.run.as_deref() == Some(run));
-    for entry in own {
+    let files = own_files.iter();
+    for entry in files.filter(|entry| entry.table == DatasetTable::Taken) {
         let names = ["stack_id", "event", "unit", "type", "thread_kind", "tags"];
         let columns = [&names[..], &["count", "value"]].concat();
         read_batches(store.as_ref(), &entry.path, &columns, |batch| {

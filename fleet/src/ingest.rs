@@ -7,7 +7,7 @@
 //! ```
 //! A run is known by its id: a second time it adds nothing, or, if it went on meanwhile, what has been counted since.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs;
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
@@ -299,8 +299,11 @@ impl<'s> CommitWriter<'s> {
     ) -> Result<Vec<IngestReport>, FleetError> {
         let mut reports = Vec::with_capacity(batch.len());
         let mut due = Vec::new();
+        let own_files = list_own_files(state, batch.iter().map(|run| run.decoded.run.as_str()));
         for run in batch {
-            let (added, new) = self.prepare_run(state, run)?;
+            let own_files = own_files.get(run.decoded.run.as_str());
+            let own_files = own_files.map_or(&[][..], Vec::as_slice);
+            let (added, new) = self.prepare_run(state, run, own_files)?;
             let events = new
                 .as_ref()
                 .map_or(0, |due| due.new.iter().map(|(_, sums)| sums.count).sum());
@@ -323,11 +326,12 @@ impl<'s> CommitWriter<'s> {
         Ok(reports)
     }
 
-    /// What of a run is to be added.
+    /// What of a run is to be added. `own_files`: the run's in the dataset.
     fn prepare_run<'b>(
         &mut self,
         state: &DatasetState,
         run: &'b BatchRun,
+        own_files: &[&DatasetFile],
     ) -> Result<(IngestOutcome, Option<PendingRun<'b>>), FleetError> {
         let decoded = &run.decoded;
         let part = DatasetPartition {
@@ -352,17 +356,12 @@ impl<'s> CommitWriter<'s> {
                 (
                     part,
                     counted_in,
-                    Some(delta::read_ingested_sums(self.store, state, &decoded.run)?),
+                    Some(delta::read_ingested_sums(self.store, own_files)?),
                 )
             }
         };
-        let old = state
-            .files
-            .values()
-            .filter(|entry| entry.run.as_deref() == Some(&decoded.run));
-        self.commit
-            .remove
-            .extend(old.map(|entry| entry.path.clone()));
+        let old = own_files.iter().map(|entry| entry.path.clone());
+        self.commit.remove.extend(old);
         let updated = DatasetRun {
             part: part.clone(),
             last: counted_in.day.clone(),
@@ -536,6 +535,25 @@ impl<'s> CommitWriter<'s> {
     }
 }
 
+/// The files of runs of the dataset that have one run only, by run. It reads the list of all files once, however many runs there are.
+fn list_own_files<'s>(
+    state: &'s DatasetState,
+    runs: impl Iterator<Item = &'s str>,
+) -> HashMap<&'s str, Vec<&'s DatasetFile>> {
+    let known: HashSet<&str> = runs.filter(|run| state.runs.contains_key(*run)).collect();
+    let mut own_files = HashMap::<_, Vec<_>>::new();
+    // Most batches have new runs only.
+    if known.is_empty() {
+        return own_files;
+    }
+    for entry in state.files.values() {
+        if let Some(run) = entry.run.as_deref().filter(|run| known.contains(run)) {
+            own_files.entry(run).or_default().push(entry);
+        }
+    }
+    own_files
+}
+
 const UNIX: SystemTime = SystemTime::UNIX_EPOCH;
 
 /// `2026-11-24`, UTC.
@@ -552,4 +570,49 @@ pub fn format_day(at: SystemTime) -> String {
 pub fn unix_millis(at: SystemTime) -> u64 {
     let since = at.duration_since(UNIX).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod ingest_tests {
+    use super::*;
+
+    #[test]
+    fn files_of_a_run_are_found_by_its_id() {
+        let mut state = DatasetState::default();
+        let part = DatasetPartition {
+            service: "shop".into(),
+            day: "2026-11-01".into(),
+        };
+        for run in ["a", "b"] {
+            let known = DatasetRun {
+                part: part.clone(),
+                last: part.day.clone(),
+                events: 1,
+                ended: false,
+                summed: false,
+            };
+            state.runs.insert(run.into(), known);
+        }
+        for (path, run) in [
+            ("1", Some("a")),
+            ("2", Some("b")),
+            ("3", None),
+            ("4", Some("a")),
+        ] {
+            let entry = DatasetFile {
+                table: DatasetTable::Events,
+                path: path.into(),
+                rows: 1,
+                bytes: 1,
+                part: Some(part.clone()),
+                run: run.map(str::to_owned),
+            };
+            state.files.insert(path.into(), entry);
+        }
+        let found = list_own_files(&state, ["a", "new"].into_iter());
+        let paths = found["a"].iter().map(|entry| entry.path.as_str());
+        assert_eq!(paths.collect::<Vec<_>>(), ["1", "4"]);
+        assert_eq!(found.len(), 1);
+        assert!(list_own_files(&state, ["new"].into_iter()).is_empty());
+    }
 }
