@@ -58,7 +58,7 @@ fn measure(jdk: &Jdk, names: &[&str]) -> Result<Report, String> {
         "--rounds",
         "1",
         "--iterations",
-        "24",
+        "20",
         "--warm-up",
         "12",
         "--variants",
