@@ -87,6 +87,11 @@ pub fn views(logs: &Logs) -> Outcome {
     holds(&session.says(&["marker", "info", handle])?, "Content")
 }
 
+/// The tool gives its own process half a second to start, which is too short on a busy machine.
+const ATTEMPTS: u32 = 20;
+/// What the tool says then.
+const NOT_READY: &str = "did not become ready";
+
 /// A file that is loaded, until this goes away.
 struct Session {
     program: PathBuf,
@@ -100,14 +105,27 @@ impl Session {
         let name = file.file_name().unwrap_or_default();
         // Names of sockets are short: not below the target folder, which may lie deep.
         let folder = std::env::temp_dir().join(format!("lucce-ff-{}", std::process::id()));
-        let session = Session {
+        let name = name.to_string_lossy().replace('.', "-");
+        let mut session = Session {
             program,
             folder,
-            name: name.to_string_lossy().replace('.', "-"),
+            name: String::new(),
         };
-        let mut load = session.command(&["load"]);
-        tools::run_quietly(load.arg(file))?;
-        Ok(session)
+        let mut attempt = 1;
+        loop {
+            session.name = format!("{name}-{attempt}");
+            let mut load = session.command(&["load"]);
+            let ended = load.arg(file).output().map_err(|e| format!("node: {e}"))?;
+            if ended.status.success() {
+                return Ok(session);
+            }
+            let said = [ended.stdout, ended.stderr].concat();
+            let said = String::from_utf8_lossy(&said);
+            if attempt == ATTEMPTS || !said.contains(NOT_READY) {
+                return Err(format!("profiler-cli: {}: {said}", ended.status));
+            }
+            attempt += 1;
+        }
     }
 
     fn command(&self, args: &[&str]) -> Command {
