@@ -19,8 +19,6 @@ const MOST: f64 = 1.01;
 const VARIANTS: &str = "tracking,alloc";
 /// The variant without an agent that the limit applies to: its name and its flags.
 const UNFUSED: (&str, &str) = ("unfused", "-XX:-OptimizeStringConcat");
-/// Flags of all variants.
-const FLAGS: [&str; 4] = ["-XX:+UseParallelGC", "-Xms1g", "-Xmx1g", "-Xbatch"];
 
 /// Compares the applications that `wants` selects.
 ///
@@ -68,26 +66,26 @@ fn measure(jdk: &Jdk, names: &[&str]) -> Result<Report, String> {
         "--out",
         &out,
     ];
-    arguments.extend(FLAGS.iter().flat_map(|flag| ["--jvm", *flag]));
+    let flags = bench::DEFAULT_FLAGS.iter().chain(&["-Xbatch"]);
+    arguments.extend(flags.flat_map(|flag| ["--jvm", *flag]));
     bench::apps(&bench::BenchOptions::parse(&arguments)?)
 }
 
 /// Prints each ratio; returns those that are too high.
 fn find_excess(jdk: &Jdk, report: &Report) -> Result<Vec<String>, String> {
-    let named = |name: &str| report.columns.iter().position(|column| column.name == name);
-    let unfused = named(UNFUSED.0).ok_or_else(|| lucce_bench::remarks(report))?;
     let mut failed = Vec::new();
     for row in &report.rows {
-        let ratio = |column| {
-            let quantity = report.quantity(row, column, Metric::Allocated);
+        let ratio = |name: &str| {
+            let column = report.columns.iter().position(|column| column.name == name);
+            let quantity = column.and_then(|at| report.quantity(row, at, Metric::Allocated));
             let ratio = quantity.and_then(|quantity| quantity.ratio);
             ratio
                 .map(|ratio| ratio.value)
                 .ok_or_else(|| lucce_bench::remarks(report))
         };
         for name in VARIANTS.split(',') {
-            let whole = ratio(named(name).ok_or_else(|| lucce_bench::remarks(report))?)?;
-            let own = whole / ratio(unfused)?;
+            let whole = ratio(name)?;
+            let own = whole / ratio(UNFUSED.0)?;
             let text = format!(
                 "{:<16} {:>3} {name:<9} {whole:.4} of the bytes without the agent, {own:.4} of those with {}, at most {MOST}",
                 row.program, jdk.version, UNFUSED.1

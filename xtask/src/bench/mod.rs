@@ -24,7 +24,7 @@ use lucce_bench::{Metric, Plan, Report, Step, Variant};
 use crate::{Outcome, build, paths};
 
 use options::Programs;
-pub use options::{BenchArguments, BenchOptions};
+pub use options::{BenchArguments, BenchOptions, DEFAULT_FLAGS};
 
 const LIMIT: Duration = Duration::from_secs(3600);
 

@@ -11,7 +11,7 @@ use crate::jdk::{self, Jdk};
 use crate::{arguments, fleet, paths};
 
 /// What all variants have: a collector whose own work differs little from run to run.
-const JVM: [&str; 3] = ["-XX:+UseParallelGC", "-Xms1g", "-Xmx1g"];
+pub const DEFAULT_FLAGS: [&str; 3] = ["-XX:+UseParallelGC", "-Xms1g", "-Xmx1g"];
 
 /// What the suite is run with: the paper's figure, beside what others have since.
 const FIGURE_5: &str = "tracking,alloc,cct,paper,async-alloc,async-alloc-1,jfr";
@@ -293,7 +293,7 @@ impl BenchOptions {
         match (&self.kind, self.jvm.is_empty()) {
             // As it is in the paper: with defaults.
             (Programs::Dacapo(_), true) => Vec::new(),
-            (_, true) => JVM.map(str::to_owned).into(),
+            (_, true) => DEFAULT_FLAGS.map(str::to_owned).into(),
             _ => self.jvm.clone(),
         }
     }
