@@ -59,8 +59,9 @@ impl Deref for TableStorage {
 }
 
 const ALIGNMENT: usize = 64;
-/// How many times a table may grow, or be rebuilt without dead code.
+/// How many times a table may grow.
 const GROWTHS: usize = 40;
+/// How many times a table may grow, or be rebuilt without dead code. Only tables whose memory can be released are rebuilt.
 const GENERATIONS: usize = if cfg!(loom) { GROWTHS } else { 1024 };
 const PAGE: usize = 4096;
 
@@ -146,8 +147,9 @@ impl<const WORDS: usize> TableGenerations<WORDS> {
         let first = TableGeneration::new(slots, source);
         // Relaxed: no other thread sees the encoder yet.
         address.store(first.header_address(), Ordering::Relaxed);
+        let later = source.map_or(GROWTHS, |_| GENERATIONS);
         TableGenerations {
-            later: (0..GENERATIONS).map(|_| OnceLock::new()).collect(),
+            later: (0..later).map(|_| OnceLock::new()).collect(),
             newest: AtomicUsize::new(0),
             first,
             source,
