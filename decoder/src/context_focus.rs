@@ -2,6 +2,7 @@
 
 use lucce_callgraph::{ContextFrame, ContextId, DecodeError};
 use lucce_contentid::FrameId;
+use rustc_hash::FxHashMap;
 
 use crate::context_walk::{ContextWalker, PathFold};
 use crate::fingerprint::{FrameStep, frame_step, map_contexts};
@@ -30,21 +31,48 @@ impl ContextFocus {
     }
 }
 
-/// As [`Profile::find_focus`].
+/// As [`Profile::find_focus`]. Contexts are walked in the order of their ids: neighbours have common callers, whose part of
+/// the graph is in the cache.
 pub(crate) fn find_focus(profile: &Profile, ids: &[ContextId]) -> Vec<ContextFocus> {
-    map_contexts(ids, |ids, limits| {
-        let mut fold = FocusFold { profile };
+    let mut ascending: Vec<_> = (0..ids.len()).collect();
+    ascending.sort_by_cached_key(|at| ids[*at]);
+    let sorted: Vec<_> = ascending.iter().map(|at| ids[*at]).collect();
+    let found = map_contexts(&sorted, |ids, limits| {
+        let mut fold = FocusFold::new(profile);
         let mut walker = ContextWalker::new(&profile.graph, limits);
         let mut focus = |id: &ContextId| {
             let found = walker.walk_context(&mut fold, *id);
             found.map_or_else(|_| ContextFocus::default(), |(focus, _)| focus)
         };
         ids.iter().map(&mut focus).collect()
-    })
+    });
+    let mut focus = vec![ContextFocus::default(); ids.len()];
+    for (at, found) in ascending.into_iter().zip(found) {
+        focus[at] = found;
+    }
+    focus
+}
+
+/// What a frame is to its callees' focus.
+#[derive(Clone, Copy)]
+enum FocusStep {
+    Restart,
+    Skip,
+    Add(CodeOrigin),
 }
 
 struct FocusFold<'p> {
     profile: &'p Profile,
+    steps: FxHashMap<ContextFrame, FocusStep>,
+}
+
+impl<'p> FocusFold<'p> {
+    fn new(profile: &'p Profile) -> Self {
+        FocusFold {
+            profile,
+            steps: FxHashMap::default(),
+        }
+    }
 }
 
 impl PathFold for FocusFold<'_> {
@@ -61,12 +89,18 @@ impl PathFold for FocusFold<'_> {
         callers: ContextFocus,
         frame: ContextFrame,
     ) -> Result<ContextFocus, DecodeError> {
-        Ok(match frame_step(self.profile, frame, || FrameId(0)) {
-            FrameStep::Restart => Self::EMPTY,
-            FrameStep::Skip => callers,
-            FrameStep::Add(_) => {
-                callers.with_callee(frame, self.profile.code.method_origin(frame.method))
+        let profile = self.profile;
+        let step = self.steps.entry(frame).or_insert_with(|| {
+            match frame_step(profile, frame, || FrameId(0)) {
+                FrameStep::Restart => FocusStep::Restart,
+                FrameStep::Skip => FocusStep::Skip,
+                FrameStep::Add(_) => FocusStep::Add(profile.code.method_origin(frame.method)),
             }
+        });
+        Ok(match *step {
+            FocusStep::Restart => Self::EMPTY,
+            FocusStep::Skip => callers,
+            FocusStep::Add(origin) => callers.with_callee(frame, origin),
         })
     }
 }
