@@ -140,7 +140,8 @@ public final class Making {
     static void append(int times) {
         for (int i = 0; i < times; i++) {
             String s = "";
-            for (int j = 0; j < 5; j++) s += j + i;
+            // As many digits in each round.
+            for (int j = 0; j < 5; j++) s += j + 10_000 + i % 10_000;
             sink = s;
         }
     }
@@ -168,7 +169,7 @@ public final class Making {
     }
 
     static void format(int times) {
-        for (int i = 0; i < times; i++) sink = String.format("%d of %s at %.2f", i, "x", 1.5);
+        for (int i = 0; i < times; i++) sink = String.format("%d of %s at %.2f", 1_000 + i % 1_000, "x", 1.5);
     }
 
     static void bytes(int times) {
