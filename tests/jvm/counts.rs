@@ -183,6 +183,7 @@ fn made(
             .collect();
         java.lucce().check(&java.log())?;
         let counted = bytes_by_way(java.lucce(), &java.log())?;
+        java_code_adds_counters(java.lucce(), &java.log())?;
         java.clean();
         Ok::<_, String>((by_vm, counted))
     };
@@ -196,6 +197,17 @@ fn made(
         more.collect()
     };
     Ok((less(longer.0, &shorter.0), less(longer.1, &shorter.1)))
+}
+
+/// Java code adds more counters than the agent, also in a program as short as this.
+fn java_code_adds_counters(lucce: Lucce, log: &Path) -> Checked {
+    let stats = lucce.stats(log)?;
+    let requested = stats["agent"]["counters.requested"].as_u64();
+    let numbers = stats["events"]["numbers"].as_u64();
+    ensure(
+        requested > Some(0) && requested.map(|requested| 2 * requested) < numbers,
+        || format!("{requested:?} of {numbers:?} counters were requested"),
+    )
 }
 
 fn bytes_by_way(lucce: Lucce, log: &Path) -> Result<Bytes, String> {

@@ -13,6 +13,8 @@ pub struct AgentCounts {
     pub classes_kept: AtomicU64,
     pub methods_skipped: AtomicU64,
     pub events_dropped: AtomicU64,
+    /// Counters for which Java code called the agent; it adds most of them itself.
+    pub counters_requested: AtomicU64,
     pub compared: AtomicU64,
     pub mismatches: AtomicU64,
     /// Events chosen for verification that have no number, because they were dropped.

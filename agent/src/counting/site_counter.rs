@@ -20,6 +20,7 @@ pub fn insert_counter(
     state: &ThreadState,
     (context, site): (u64, SiteId),
 ) -> Option<usize> {
+    increment_counter(&agent.core.counts.counters_requested);
     // The counters may come from an earlier thread that has it.
     if let Some(known) =
         current_counters(agent.thread_parts(), env, state).find_counter(context, site.0)

@@ -94,6 +94,7 @@ fn write_run_counts(agent: &Agent, (events, lost): (u64, u64)) {
         ("classes.skipped", &counts.classes_skipped),
         ("classes.kept_hooks", &counts.classes_kept),
         ("methods.skipped", &counts.methods_skipped),
+        ("counters.requested", &counts.counters_requested),
         ("agent.upcalls", &counts.vm_entries),
         ("agent.upcalls_near", &counts.vm_entries_near),
         ("agent.upcalls_deferred", &counts.vm_entries_deferred),
