@@ -43,7 +43,7 @@ pub fn musl_archive(at: &Path, name: &str, of: &Tools) -> Outcome {
     let (source, program) = (folder.join("loads.c"), folder.join("loads"));
     fs::write(&source, LOADS).map_err(|e| format!("{}: {e}", source.display()))?;
     of.compile_c(&source, &program)?;
-    let mut loads = of.command(&program);
+    let mut loads = of.c_command(&program);
     let said = tools::output(loads.env_clear().arg(root.join("lib/liblucce.so")))?;
     let said = String::from_utf8_lossy(&said);
     let expected = format!("lucce {}, not running: -1\n", env!("CARGO_PKG_VERSION"));

@@ -222,21 +222,26 @@ impl Foreign {
 }
 
 impl Tools {
-    /// A program for the system, run on this machine.
+    /// A program of Rust for the system, run on this machine. Zig links musl into it, so it needs no loader.
     pub fn command(&self, program: &Path) -> Command {
-        match (&self.foreign, &self.loader) {
-            (None, None) => Command::new(program),
-            (None, Some(loader)) => {
-                let mut started = Command::new(loader);
-                started.arg(program);
-                started
-            }
-            (Some(foreign), _) => {
+        match &self.foreign {
+            None => Command::new(program),
+            Some(foreign) => {
                 let mut qemu = Command::new(&foreign.qemu);
                 qemu.arg("-L").arg(&foreign.root).arg(program);
                 qemu
             }
         }
+    }
+
+    /// A program of [`compile_c`](Self::compile_c), run on this machine.
+    pub fn c_command(&self, program: &Path) -> Command {
+        let Some(loader) = &self.loader else {
+            return self.command(program);
+        };
+        let mut started = Command::new(loader);
+        started.arg(program);
+        started
     }
 
     /// Compiles a C program that includes `lucce.h`, linked against the system's C library.

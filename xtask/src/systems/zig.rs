@@ -23,12 +23,20 @@ pub fn fetched() -> Outcome {
 
 /// `cargo zigbuild`, of this workspace.
 ///
+/// Zig compiles libraries of its own when it links. Their debug information names the folder of their sources, as Zig is
+/// told it. So Zig gets the folder as an open descriptor, whose name is true on any machine.
+///
 /// # Errors
 /// It cannot be had.
 pub fn cargo() -> Result<Command, String> {
     fetched()?;
-    let mut cargo = Command::new(folder().join("bin/cargo-zigbuild"));
+    let mut cargo = Command::new("sh");
+    cargo
+        .args(["-c", r#"exec 9<"$0" && exec "$@""#])
+        .arg(folder().join("ziglang/lib"))
+        .arg(folder().join("bin/cargo-zigbuild"));
     cargo.current_dir(paths::root()).arg("zigbuild");
+    cargo.env("ZIG_LIB_DIR", "/proc/self/fd/9");
     // It asks Python for `ziglang`.
     cargo.env("PYTHONPATH", folder());
     Ok(cargo)
