@@ -34,9 +34,9 @@ impl ContextFocus {
 /// As [`Profile::find_focus`]. Contexts are walked in the order of their ids: neighbours have common callers, whose part of
 /// the graph is in the cache.
 pub(crate) fn find_focus(profile: &Profile, ids: &[ContextId]) -> Vec<ContextFocus> {
-    let mut ascending: Vec<_> = (0..ids.len()).collect();
-    ascending.sort_by_cached_key(|at| ids[*at]);
-    let sorted: Vec<_> = ascending.iter().map(|at| ids[*at]).collect();
+    let mut ascending: Vec<_> = ids.iter().copied().zip(0_usize..).collect();
+    ascending.sort_unstable();
+    let sorted: Vec<_> = ascending.iter().map(|(id, _)| *id).collect();
     let found = map_contexts(&sorted, |ids, limits| {
         let mut fold = FocusFold::new(profile);
         let mut walker = ContextWalker::new(&profile.graph, limits);
@@ -46,11 +46,10 @@ pub(crate) fn find_focus(profile: &Profile, ids: &[ContextId]) -> Vec<ContextFoc
         };
         ids.iter().map(&mut focus).collect()
     });
-    let mut focus = vec![ContextFocus::default(); ids.len()];
-    for (at, found) in ascending.into_iter().zip(found) {
-        focus[at] = found;
-    }
-    focus
+    let places = ascending.iter().map(|(_, at)| *at);
+    let mut placed: Vec<_> = places.zip(found).collect();
+    placed.sort_unstable_by_key(|(at, _)| *at);
+    placed.into_iter().map(|(_, focus)| focus).collect()
 }
 
 /// What a frame is to its callees' focus.

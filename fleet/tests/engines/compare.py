@@ -115,6 +115,8 @@ class Spark:
             "spark.sql.session.timeZone": "UTC",
             "spark.sql.catalogImplementation": "in-memory",
             "spark.driver.memory": "1g",
+            # Spark takes a table for small by the size of its files, which are compressed; copies would fill the workers.
+            "spark.sql.autoBroadcastJoinThreshold": "-1",
             **(Spark.store_settings() if on_store(dataset) else {}),
         }.items():
             builder = builder.config(key, value)
