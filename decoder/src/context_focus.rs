@@ -1,7 +1,6 @@
 //! The frame by which people know a context: the innermost frame of own code.
 
 use lucce_callgraph::{ContextFrame, ContextId, DecodeError};
-use lucce_contentid::FrameId;
 use rustc_hash::FxHashMap;
 
 use crate::context_walk::{ContextWalker, PathFold};
@@ -38,7 +37,8 @@ pub(crate) fn find_focus(profile: &Profile, ids: &[ContextId]) -> Vec<ContextFoc
     ascending.sort_unstable();
     let sorted: Vec<_> = ascending.iter().map(|(id, _)| *id).collect();
     let found = map_contexts(&sorted, |ids, limits| {
-        let mut fold = FocusFold::new(profile);
+        let steps = FxHashMap::default();
+        let mut fold = FocusFold { profile, steps };
         let mut walker = ContextWalker::new(&profile.graph, limits);
         let mut focus = |id: &ContextId| {
             let found = walker.walk_context(&mut fold, *id);
@@ -52,26 +52,9 @@ pub(crate) fn find_focus(profile: &Profile, ids: &[ContextId]) -> Vec<ContextFoc
     placed.into_iter().map(|(_, focus)| focus).collect()
 }
 
-/// What a frame is to its callees' focus.
-#[derive(Clone, Copy)]
-enum FocusStep {
-    Restart,
-    Skip,
-    Add(CodeOrigin),
-}
-
 struct FocusFold<'p> {
     profile: &'p Profile,
-    steps: FxHashMap<ContextFrame, FocusStep>,
-}
-
-impl<'p> FocusFold<'p> {
-    fn new(profile: &'p Profile) -> Self {
-        FocusFold {
-            profile,
-            steps: FxHashMap::default(),
-        }
-    }
+    steps: FxHashMap<ContextFrame, FrameStep<CodeOrigin>>,
 }
 
 impl PathFold for FocusFold<'_> {
@@ -89,17 +72,13 @@ impl PathFold for FocusFold<'_> {
         frame: ContextFrame,
     ) -> Result<ContextFocus, DecodeError> {
         let profile = self.profile;
-        let step = self.steps.entry(frame).or_insert_with(|| {
-            match frame_step(profile, frame, || FrameId(0)) {
-                FrameStep::Restart => FocusStep::Restart,
-                FrameStep::Skip => FocusStep::Skip,
-                FrameStep::Add(_) => FocusStep::Add(profile.code.method_origin(frame.method)),
-            }
-        });
+        let origin = || profile.code.method_origin(frame.method);
+        let step = self.steps.entry(frame);
+        let step = step.or_insert_with(|| frame_step(profile, frame, origin));
         Ok(match *step {
-            FocusStep::Restart => Self::EMPTY,
-            FocusStep::Skip => callers,
-            FocusStep::Add(origin) => callers.with_callee(frame, origin),
+            FrameStep::Restart => Self::EMPTY,
+            FrameStep::Skip => callers,
+            FrameStep::Add(origin) => callers.with_callee(frame, origin),
         })
     }
 }

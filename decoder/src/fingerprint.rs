@@ -65,17 +65,17 @@ pub(crate) fn fold_stacks<T: Send>(
 }
 
 /// The step of a frame: frames in scope count; a submitter's frames count only if submitters are distinguished.
-pub(crate) fn frame_step(
+pub(crate) fn frame_step<V>(
     profile: &Profile,
     frame: ContextFrame,
-    id: impl FnOnce() -> FrameId,
-) -> FrameStep {
+    value: impl FnOnce() -> V,
+) -> FrameStep<V> {
     match (
         profile.code.is_submission_frame(frame),
         profile.scope.contains_frame(frame),
     ) {
         (true, _) if !profile.across_threads => FrameStep::Restart,
-        (_, true) => FrameStep::Add(id()),
+        (_, true) => FrameStep::Add(value()),
         (_, false) => FrameStep::Skip,
     }
 }
@@ -125,12 +125,12 @@ pub(crate) fn map_contexts<T: Send>(
     })
 }
 
-/// The effect of a frame on the fingerprint of its callers.
+/// The effect of a frame on the value of its callers, mostly their fingerprint.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum FrameStep {
+pub(crate) enum FrameStep<V = FrameId> {
     /// No effect.
     Skip,
-    Add(FrameId),
+    Add(V),
     /// Starts anew: neither the frame nor its callers count.
     Restart,
 }
